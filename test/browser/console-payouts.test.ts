@@ -354,9 +354,12 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     ]
     for (const [name, text, why] of refused) await dropped(page, { to: 'sepa', name, text }, why)
     await expectAccessible(page)
-    expect(await page.locator('.file-bad').count()).toBe(refused.length)
+    expect(await page.locator('.file-result.tone-bad').count()).toBe(refused.length)
     // An empty file is rejected before it is parsed as a bank file.
-    for (const text of await page.locator('.file-bad').filter({ hasNotText: 'empty.xml' }).allTextContents())
+    for (const text of await page
+      .locator('.file-result.tone-bad')
+      .filter({ hasNotText: 'empty.xml' })
+      .allTextContents())
       expect(text.match(/Nothing of the file was booked/g), text).toHaveLength(1)
     await dropped(page, { to: 'sepa', name: 'camt054.xml', text: debit(ownIban, 'C054-1') }, '1 record imported.')
     await run('read-rail-reports')
@@ -543,7 +546,10 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await drawer.getByRole('button', { name: 'Record the outcome' }).click()
     await drawer.getByText('Choose an outcome').waitFor()
     await drawer.getByRole('radio', { name: /^Failed/ }).check()
-    await drawer.getByRole('textbox', { name: 'Evidence' }).fill('the bank said so on the phone')
+    // Outside the drawer, J and K move from row to row.
+    const evidence = drawer.getByRole('textbox', { name: 'Evidence' })
+    await evidence.pressSequentially('just spoke with the bank')
+    expect(await evidence.inputValue()).toBe('just spoke with the bank')
     await drawer.getByRole('button', { name: 'Record the outcome' }).click()
     await drawer.getByText(/The bank may still pay/).waitFor()
     await drawer.getByRole('radio', { name: /^Returned/ }).check()

@@ -5,6 +5,12 @@ import { deferWithUndo, toast } from './toasts.ts'
 
 type Message<T> = string | ((result: T) => string)
 
+/** Says that a change was made, and reloads what it changed: the responses whose keys have these prefixes. */
+export function announce(done: string, ...changes: string[]): void {
+  toast(done)
+  reload(...changes)
+}
+
 /**
  * Makes a change, reports the result in a toast and reloads what changed.
  * @param changes prefixes of the keys to reload

@@ -127,7 +127,7 @@ export async function send<T>(
   }
   try {
     const response = await fetch(path, { ...init, keepalive: isKeptAlive(init) })
-    if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T
+    if (response.ok) return (await contentOf(response)) as T
     const { issues = [] } = (await response.json().catch(() => ({}))) as { issues?: never[] }
     const { status, headers } = response
     throw new ApiError(issues, { status, headers, requestId: headers.get('x-request-id') ?? '' })
@@ -137,6 +137,11 @@ export async function send<T>(
     if (isWithoutSession(error)) sessionEnded.value = true
     throw error
   }
+}
+
+async function contentOf(response: Response): Promise<unknown> {
+  if (response.status === 204) return undefined
+  return response.headers.get('content-type')?.includes('json') ? await response.json() : await response.blob()
 }
 
 /** Whether a request was rejected because there is no session, rather than for a wrong password or a used link. */

@@ -3,7 +3,7 @@ import { ApiError } from '../../sdk/src/index.ts'
 /** Identifies a change by its operation and address, not by its body. */
 type Change = { method: string; path: string; ids: unknown[]; query: unknown; partnerId: string | undefined }
 
-export type HeldKey = {
+type HeldKey = {
   value: string
   /** Whether an earlier attempt has used the key and its response was lost. */
   wasHeld: boolean

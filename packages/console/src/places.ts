@@ -53,7 +53,7 @@ export type Place = {
   /** Further search words. */
   words?: string
 }
-export type Group = { title: string; roles: Role[]; places: Place[] }
+type Group = { title: string; roles: Role[]; places: Place[] }
 
 const staff: Role[] = ['payroll', 'support', 'viewer']
 const anyone: Role[] = [...staff, 'developer']
@@ -139,12 +139,18 @@ export function hrefOf({ path }: Place): string {
   return path.startsWith('operator/') ? `/console/${path}` : at(path)
 }
 
+const allPlaces = [...ofPartner, ofOperators].flatMap(({ places }) => places)
+
+export function placeAt(path: string): Place | undefined {
+  return allPlaces.find(place => place.path === path)
+}
+
 /** The list of the menu whose records have addresses such as this one. */
 export function listAbove(path: string): { href: string; title: string } | undefined {
-  return [...ofPartner, ofOperators]
-    .flatMap(({ places }) => places)
-    .map(place => ({ href: hrefOf(place), title: place.title, path: place.path }))
-    .find(({ href, path: of }) => of !== '' && path.startsWith(`${href}/`))
+  return allPlaces
+    .filter(place => place.path !== '')
+    .map(place => ({ href: hrefOf(place), title: place.title }))
+    .find(({ href }) => path.startsWith(`${href}/`))
 }
 
 /** The pages that have a keyboard shortcut, by key. */

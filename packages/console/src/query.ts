@@ -5,8 +5,8 @@ import { partnerId } from './api.ts'
 import { messageOf } from './problems.ts'
 import { toast } from './toasts.ts'
 
-/** `isLoading` is true until the first response, and while a request is retried after an error. */
-export type Loaded<T> = { value?: T; error?: unknown; isLoading: boolean }
+/** Neither is set until the first response, and while a request is retried after an error. */
+type Loaded<T> = { value?: T; error?: unknown }
 
 type CachedQuery = {
   key: string
@@ -45,7 +45,7 @@ function entryOf(key: string, load: () => Promise<unknown>): CachedQuery {
   if (entries.size >= entriesMax) forgetOldest()
   const entry: CachedQuery = {
     key,
-    state: signal({ isLoading: true }),
+    state: signal({}),
     load,
     sequence: 0,
     askedAt: -aheadMs,
@@ -70,12 +70,12 @@ async function fill(entry: CachedQuery, { isQuiet = false } = {}): Promise<void>
   entry.askedAt = performance.now()
   const { sequence } = entry
   // The page stays as it is, without rendering again, until a response arrives.
-  if (!isQuiet && entry.state.peek().error !== undefined) entry.state.value = { isLoading: true }
+  if (!isQuiet && entry.state.peek().error !== undefined) entry.state.value = {}
   let outcome: Loaded<unknown>
   try {
-    outcome = { value: await entry.load(), isLoading: false }
+    outcome = { value: await entry.load() }
   } catch (error) {
-    outcome = { error, isLoading: false }
+    outcome = { error }
   }
   // A later request has the newer response.
   if (sequence === entry.sequence) entry.state.value = outcome
@@ -103,7 +103,7 @@ export function useLoaded<T>(key: string | null, load: () => Promise<T>): Loaded
       entry.shownBy--
     }
   }, [entry])
-  if (entry === null) return { isLoading: false, reload: () => undefined }
+  if (entry === null) return { reload: () => undefined }
   return { ...(entry.state.value as Loaded<T>), reload: () => void fill(entry) }
 }
 
@@ -209,7 +209,7 @@ export function useList<Page extends PageEnd, Row>(
         if (entry.state.peek().value !== shown) return
         const rows = page === undefined ? [] : shown.list.entriesOf(page)
         const hasMore = page !== undefined && hasMoreAfter(page, rows.length)
-        entry.state.value = { value: { ...shown, rows: [...shown.rows, ...rows], hasMore }, isLoading: false }
+        entry.state.value = { value: { ...shown, rows: [...shown.rows, ...rows], hasMore } }
       } catch (error) {
         toast(messageOf(error), { kind: 'bad' })
         // After a failed page, the list can only be read again from the first page.

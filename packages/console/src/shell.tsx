@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { partnerId } from './api.ts'
-import { TextButton } from './components/button.tsx'
+import { IconButton, TextButton } from './components/button.tsx'
 import { Icon } from './components/icon.tsx'
 import { Help, helpIsOpen, Palette, paletteIsOpen, searchKey } from './components/palette.tsx'
 import { enterRows } from './components/table.tsx'
@@ -137,6 +137,10 @@ function PartnerSwitcher() {
   )
 }
 
+function openHelp(): void {
+  helpIsOpen.value = true
+}
+
 function Reader() {
   const user = session.value?.user
   return (
@@ -146,26 +150,8 @@ function Reader() {
         <span class="quiet">{user?.email}</span>
       </a>
       <div class="reader-actions">
-        <button
-          type="button"
-          class="icon-button"
-          aria-label="Change the theme"
-          title="Change the theme"
-          onClick={nextTheme}
-        >
-          <Icon name="sun" />
-        </button>
-        <button
-          type="button"
-          class="icon-button"
-          aria-label="Help"
-          title="Help (?)"
-          onClick={() => {
-            helpIsOpen.value = true
-          }}
-        >
-          <Icon name="help" />
-        </button>
+        <IconButton icon="sun" label="Change the theme" act={nextTheme} />
+        <IconButton icon="help" label="Help" hint="Help (?)" act={openHelp} />
         <TextButton act={() => void signOut()}>Sign out</TextButton>
       </div>
     </div>
@@ -187,7 +173,7 @@ function useKeys(): void {
       const going = isGoing ? placesByKey().get(event.key) : undefined
       isGoing = event.key === 'g'
       if (going !== undefined) route(hrefOf(going))
-      else if (event.key === '?') helpIsOpen.value = true
+      else if (event.key === '?') openHelp()
       else if (event.key === 'j' || event.key === 'k') enterRows(event)
       else if (event.key === 'u') document.querySelector<HTMLElement>('.back')?.click()
       else if (event.key === '/') {

@@ -18,6 +18,25 @@ export const BadButton = buttonOf('button button-bad')
 export const TextButton = buttonOf('text-button')
 export const ChoiceButton = buttonOf('choice')
 
+/** A button without text. @property hint what the pointer shows if it is more than the label */
+export function IconButton({
+  icon,
+  label,
+  hint = label,
+  act,
+}: {
+  icon: IconName
+  label: string
+  hint?: string
+  act: () => void
+}) {
+  return (
+    <button type="button" class="icon-button" aria-label={label} title={hint} onClick={act}>
+      <Icon name={icon} />
+    </button>
+  )
+}
+
 /** A button that acts once: it ignores double clicks, and further presses until the first one has a response. */
 function buttonOf(look: string) {
   return ({ act, icon, label, disabled = false, children }: ButtonProps) => {

@@ -111,7 +111,7 @@ function Bar({ cycle, from, until, isFirst }: { cycle: PayCycle; from: string; u
   const ends = `${startDate < from ? ' calendar-continued' : ''}${endDate > until ? ' calendar-continues' : ''}`
   return (
     <a
-      class={`calendar-bar calendar-${status.toLowerCase()}${ends}`}
+      class={`calendar-bar tone-${status === 'Open' ? 'flow' : 'calm'}${ends}`}
       href={hrefOfId(id)}
       tabIndex={isFirst ? undefined : -1}
     >

@@ -1,13 +1,14 @@
+import type { Money } from '@midmonth/sdk'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { listAbove } from '../places.ts'
-import { Button } from './button.tsx'
-import { Icon, type IconName } from './icon.tsx'
+import { Button, IconButton } from './button.tsx'
+import type { IconName } from './icon.tsx'
 import { type PageAction, usePageAction } from './page-action.ts'
 import { Failure, Skeleton } from './states.tsx'
 import { drawersOpen, Toasts } from './toast.tsx'
-import { Time } from './values.tsx'
+import { Amount, Time, type Tone } from './values.tsx'
 
 type Back = { href: string; title: string }
 
@@ -89,6 +90,20 @@ export function Panel({
   )
 }
 
+/** The state of a record, after the amount if it has one. */
+export function RecordHead({ amount, children }: { amount?: Money | null; children: ComponentChildren }) {
+  return (
+    <div class="record-head">
+      {amount && (
+        <span class="record-amount">
+          <Amount money={amount} />
+        </span>
+      )}
+      {children}
+    </div>
+  )
+}
+
 export function KeyValues({ entries }: { entries: [string, ComponentChildren][] }) {
   return (
     <dl class="key-values">
@@ -105,12 +120,15 @@ export function KeyValues({ entries }: { entries: [string, ComponentChildren][] 
 /** A prominent figure with its name. */
 export function Figure({
   title,
-  children,
+  money,
+  children = <Amount money={money} />,
   note,
   isLeading = false,
 }: {
   title: string
-  children: ComponentChildren
+  money?: Money
+  /** Defaults to the money. */
+  children?: ComponentChildren
   note?: ComponentChildren
   /** The most important figure of its group. */
   isLeading?: boolean
@@ -124,10 +142,24 @@ export function Figure({
   )
 }
 
+/** What needs a person, at the top of a page. */
+export function Decisions({ label, children }: { label: string; children: ComponentChildren[] }) {
+  if (children.length === 0) return null
+  return (
+    <section class="decisions" aria-label={label}>
+      <ul>
+        {children.map((each, index) => (
+          <li key={index}>{each}</li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
 export type Step = {
   key: string
   at: string | null
-  tone: 'good' | 'wait' | 'bad' | 'flow' | 'calm'
+  tone: Tone
   title: ComponentChildren
   children?: ComponentChildren
 }
@@ -137,7 +169,7 @@ export function Timeline({ steps }: { steps: Step[] }) {
   return (
     <ol class="timeline">
       {steps.map(({ key, at, tone, title, children }) => (
-        <li key={key} class={`step step-${tone}`}>
+        <li key={key} class={`step tone-${tone}`}>
           <span class="step-dot" aria-hidden="true" />
           <div class="step-head">
             <span class="step-title">{title}</span>
@@ -156,12 +188,57 @@ export function Timeline({ steps }: { steps: Step[] }) {
 
 /** Focuses a field. By default, the browser would focus the button that closes the drawer. */
 function focusField(dialog: HTMLDialogElement, name: string): void {
-  const fields = [...dialog.querySelectorAll<HTMLElement>('.drawer-body :is(input, select, textarea)')]
+  const fields = [...dialog.querySelectorAll<HTMLElement>('.drawer-body :is(input, select)')]
   const field = fields.find(each => each.getAttribute('name') === name) ?? fields[0]
   field?.focus()
 }
 
-/** A panel at the side of the page. On a narrow screen, it covers the page. Escape closes it. */
+/** A modal dialog. Escape or a click beside it closes it. */
+export function Dialog({
+  look,
+  label,
+  isOpen,
+  onOpened,
+  onClose,
+  children,
+}: {
+  look: 'drawer' | 'palette'
+  label: string
+  isOpen: boolean
+  onOpened: (dialog: HTMLDialogElement) => void
+  onClose: () => void
+  children: ComponentChildren
+}) {
+  const ref = useRef<HTMLDialogElement>(null)
+  // A layout effect moves the focus before the next key arrives.
+  useLayoutEffect(() => {
+    const dialog = ref.current
+    if (isOpen && dialog?.open === false) {
+      dialog.showModal()
+      onOpened(dialog)
+    }
+    if (!isOpen && dialog?.open) dialog.close()
+  }, [isOpen])
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog closes by Escape without a handler.
+    <dialog
+      ref={ref}
+      class={look}
+      aria-label={label}
+      // The dialog may be open again by the time the event arrives.
+      onClose={() => {
+        if (!ref.current?.open) onClose()
+      }}
+      onClick={event => {
+        if (event.target === ref.current) onClose()
+      }}
+    >
+      {children}
+    </dialog>
+  )
+}
+
+/** A panel at the side of the page. On a narrow screen, it covers the page. */
 export function Drawer({
   title,
   isOpen,
@@ -176,15 +253,7 @@ export function Drawer({
   onClose: () => void
   children: ComponentChildren
 }) {
-  const ref = useRef<HTMLDialogElement>(null)
   useEffect(() => {
-    const dialog = ref.current
-    if (dialog === null) return
-    if (isOpen && !dialog.open) {
-      dialog.showModal()
-      focusField(dialog, focus)
-    }
-    if (!isOpen && dialog.open) dialog.close()
     if (!isOpen) return
     drawersOpen.value++
     return () => {
@@ -192,32 +261,24 @@ export function Drawer({
     }
   }, [isOpen])
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog closes by Escape without a handler.
-    <dialog
-      ref={ref}
-      class="drawer"
-      aria-label={title}
-      // The drawer may be open again by the time the event arrives.
-      onClose={() => {
-        if (!ref.current?.open) onClose()
-      }}
-      onClick={event => {
-        if (event.target === ref.current) onClose()
-      }}
+    <Dialog
+      look="drawer"
+      label={title}
+      isOpen={isOpen}
+      onOpened={dialog => focusField(dialog, focus)}
+      onClose={onClose}
     >
       {isOpen && (
         <div class="drawer-box">
           <header class="drawer-head">
             <h2>{title}</h2>
-            <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
-              <Icon name="close" />
-            </button>
+            <IconButton icon="close" label="Close" act={onClose} />
           </header>
           <div class="drawer-body">{children}</div>
           <Toasts isInDrawer />
         </div>
       )}
-    </dialog>
+    </Dialog>
   )
 }
 

@@ -1,13 +1,13 @@
 import { signal } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { ApiError } from '../../../sdk/src/index.ts'
 import { api, partnerId } from '../api.ts'
 import { operators } from '../operators.ts'
-import { at, groups, hrefOf, hrefOfId, idPattern, placesByKey } from '../places.ts'
+import { at, groups, hrefOf, hrefOfId, idPattern, placeAt, placesByKey } from '../places.ts'
 import { may, type Role, session } from '../session.ts'
 import { Icon, type IconName } from './icon.tsx'
-import { Drawer } from './layout.tsx'
+import { Dialog, Drawer } from './layout.tsx'
 import { type PageAction, requestPageAction } from './page-action.ts'
 
 /** The keyboard shortcut that opens the palette on this platform. */
@@ -23,22 +23,18 @@ type PaletteEntry = { key: string; title: string; note: string; icon: IconName }
 /** Finds a page or action by name, or a record by its id or a member’s name, and opens it. */
 export function Palette() {
   const { route } = useLocation()
-  const dialog = useRef<HTMLDialogElement>(null)
   const input = useRef<HTMLInputElement>(null)
   const [text, setText] = useState('')
   const [chosen, setChosen] = useState(0)
   const records = useRecords(text)
-  const isOpen = paletteIsOpen.value
-  // A layout effect focuses the field before the next key arrives.
-  useLayoutEffect(() => {
-    if (isOpen && dialog.current?.open === false) {
-      dialog.current.showModal()
-      setText('')
-      setChosen(0)
-      input.current?.focus()
-    }
-    if (!isOpen && dialog.current?.open) dialog.current.close()
-  }, [isOpen])
+  const close = () => {
+    paletteIsOpen.value = false
+  }
+  const onOpened = () => {
+    setText('')
+    setChosen(0)
+    input.current?.focus()
+  }
   const found = ranked([...records, ...pagesFor(text), ...actionsFor(text)], text)
   useEffect(() => {
     document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' })
@@ -46,26 +42,14 @@ export function Palette() {
   const open = async (entry: PaletteEntry | undefined) => {
     if (entry === undefined) return
     const { href, recordOf, pageAction } = entry
-    paletteIsOpen.value = false
+    close()
     const record = await recordOf?.().catch(() => undefined)
     // On a list, the reader chooses the record first.
     requestPageAction(recordOf !== undefined && record === undefined ? undefined : pageAction)
     route(record ?? href)
   }
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog closes by Escape without a handler.
-    <dialog
-      ref={dialog}
-      class="palette"
-      aria-label="Search"
-      onClose={() => {
-        // The dialog may be open again by the time the event arrives.
-        if (!dialog.current?.open) paletteIsOpen.value = false
-      }}
-      onClick={event => {
-        if (event.target === dialog.current) paletteIsOpen.value = false
-      }}
-    >
+    <Dialog look="palette" label="Search" isOpen={paletteIsOpen.value} onOpened={onOpened} onClose={close}>
       <div class="palette-box">
         <label class="palette-field">
           <Icon name="search" />
@@ -88,12 +72,12 @@ export function Palette() {
               const href = hrefOfId(pasted)
               if (href === undefined) return
               event.preventDefault()
-              paletteIsOpen.value = false
+              close()
               route(href)
             }}
             onKeyDown={event => {
               // Set now: the dialog's close event arrives later, possibly after the next key has opened the palette again.
-              if (event.key === 'Escape') paletteIsOpen.value = false
+              if (event.key === 'Escape') close()
               const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
               if (step !== undefined) {
                 event.preventDefault()
@@ -128,7 +112,7 @@ export function Palette() {
           </p>
         )}
       </div>
-    </dialog>
+    </Dialog>
   )
 }
 
@@ -157,65 +141,57 @@ function pagesFor(text: string): PaletteEntry[] {
 
 const actionNote = 'Action'
 
-type Action = { title: string; words: string; icon: IconName; isAllowed: boolean } & Opening
+/** @property of the path of the place to which it belongs */
+type Action = Partial<Opening> & { title: string; words: string; of: string }
+
+const payrollActions: Action[] = [
+  { title: 'Invite a member', words: 'add new', of: 'members', pageAction: 'invite-member' },
+  { title: 'Import members', words: 'upload list csv excel', of: 'lists', pageAction: 'import-members' },
+  { title: 'Add pay', words: 'upload pay run file', of: 'pay-runs', pageAction: 'add-pay' },
+  {
+    title: 'Settle a pay cycle',
+    words: 'settlement deductions',
+    of: 'cycles',
+    recordOf: cycleToSettle,
+    pageAction: 'settle',
+  },
+]
+const createKey: Action = { title: 'Create an API key', words: 'new secret', of: 'keys', pageAction: 'create-key' }
+const inviteUser: Action = { title: 'Invite a person', words: 'user colleague', of: 'users', pageAction: 'invite-user' }
+const toApprove = { href: '/console/operator/batches?status=building', recordOf: batchToApprove }
+const newPartner = { href: '/console/operator/new-partner' }
+const operatorActions: Action[] = [
+  { title: 'Approve payouts', words: 'batch', of: 'operator/batches', ...toApprove },
+  { title: 'Create a partner', words: 'new', of: 'operator/partners', ...newPartner },
+  { title: 'Invite an operator', words: 'user', of: 'operator/operators', pageAction: 'invite-operator' },
+]
+const fundFloat: Action = {
+  title: 'Fund float',
+  words: 'deposit money',
+  of: 'operator/partners',
+  pageAction: 'fund-float',
+}
 
 /** Actions that open a drawer or dialog directly. */
 function actionsFor(text: string): PaletteEntry[] {
   const wanted = text.trim().toLowerCase()
+  const shown = partnerId.value
+  const ofPartner = (role: Role, actions: Action[]) => (shown !== undefined && may(role) ? actions : [])
   const isOperator = session.value?.isOperator === true
-  const hasPartner = partnerId.value !== undefined
-  const ofPartner = (...roles: Role[]) => hasPartner && may(...roles)
-  const isPayroll = ofPartner('payroll')
-  const actions: Action[] = [
-    {
-      ...{ title: 'Invite a member', words: 'add new', icon: 'members', isAllowed: isPayroll },
-      ...{ href: at('members'), pageAction: 'invite-member' },
-    },
-    {
-      ...{ title: 'Import members', words: 'upload list csv excel', icon: 'lists', isAllowed: isPayroll },
-      ...{ href: at('lists'), pageAction: 'import-members' },
-    },
-    {
-      ...{ title: 'Add pay', words: 'upload pay run file', icon: 'payRuns', isAllowed: isPayroll },
-      ...{ href: at('pay-runs'), pageAction: 'add-pay' },
-    },
-    {
-      ...{ title: 'Settle a pay cycle', words: 'settlement deductions', icon: 'cycles', isAllowed: isPayroll },
-      ...{ href: at('cycles'), recordOf: cycleToSettle, pageAction: 'settle' },
-    },
-    {
-      ...{ title: 'Create an API key', words: 'new secret', icon: 'keys', isAllowed: ofPartner('developer') },
-      ...{ href: at('keys'), pageAction: 'create-key' },
-    },
-    {
-      ...{ title: 'Invite a person', words: 'user colleague', icon: 'users', isAllowed: ofPartner('admin') },
-      ...{ href: at('users'), pageAction: 'invite-user' },
-    },
-    {
-      ...{ title: 'Approve payouts', words: 'batch', icon: 'payouts', isAllowed: isOperator },
-      ...{ href: '/console/operator/batches?status=building', recordOf: batchToApprove },
-    },
-    {
-      ...{ title: 'Fund float', words: 'deposit money', icon: 'partners', isAllowed: isOperator && hasPartner },
-      ...{ href: `/console/operator/partners/${partnerId.value}`, pageAction: 'fund-float' },
-    },
-    {
-      ...{ title: 'Create a partner', words: 'new', icon: 'partners', isAllowed: isOperator },
-      href: '/console/operator/new-partner',
-    },
-    {
-      ...{ title: 'Invite an operator', words: 'user', icon: 'users', isAllowed: isOperator },
-      ...{ href: '/console/operator/operators', pageAction: 'invite-operator' },
-    },
+  const actions = [
+    ...ofPartner('payroll', payrollActions),
+    ...ofPartner('developer', [createKey]),
+    ...ofPartner('admin', [inviteUser]),
+    ...(isOperator ? operatorActions : []),
+    ...(isOperator && shown !== undefined ? [{ ...fundFloat, href: `/console/operator/partners/${shown}` }] : []),
   ]
   return actions
-    .filter(({ isAllowed, title, words }) => isAllowed && `${title} ${words}`.toLowerCase().includes(wanted))
-    .map(({ title, words: _, isAllowed: __, ...action }) => ({
-      key: `do ${title}`,
-      title,
-      note: actionNote,
-      ...action,
-    }))
+    .filter(({ title, words }) => `${title} ${words}`.toLowerCase().includes(wanted))
+    .flatMap(({ words: _, of, ...action }) => {
+      const place = placeAt(of)
+      if (place === undefined) return []
+      return { key: `do ${action.title}`, note: actionNote, icon: place.icon, href: hrefOf(place), ...action }
+    })
 }
 
 /** Returns the batch that awaits approval; undefined if there is none or more than one. */

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
+import { announce } from '../act.ts'
 import type { ReasonGiven } from '../generated/operator.ts'
-import { reload } from '../query.ts'
-import { toast } from '../toasts.ts'
 import type { Button } from './button.tsx'
 import { Field, Form } from './form.tsx'
 import { DrawerButton } from './layout.tsx'
@@ -44,8 +43,7 @@ export function ReasonButton({
             isFinal={isFinal}
             onSubmit={async ({ reason = '' }) => {
               await change(reason === '' ? {} : { reason })
-              toast(done)
-              reload(reloads)
+              announce(done, reloads)
               close()
             }}
           >

@@ -1,7 +1,9 @@
+import type { Money } from '@midmonth/sdk'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button } from './button.tsx'
 import { Form } from './form.tsx'
+import { Amount } from './values.tsx'
 
 /**
  * A form in two steps: the reader fills it in, then reviews and confirms the changes. Going back keeps the entries.
@@ -55,6 +57,12 @@ export function ReviewedForm<Plan>({
 }
 
 export type Change = { name: string; before: ComponentChildren; after: ComponentChildren }
+
+/** How adding minor units, which may be negative, would change an amount. */
+export function changedBy(name: string, before: Money, minor: number): Change {
+  const after = { ...before, amount: before.amount + minor }
+  return { name, before: <Amount money={before} />, after: <Amount money={after} /> }
+}
 
 /** Compares current and future values. */
 export function Changes({ label, changes }: { label: string; changes: Change[] }) {

@@ -27,6 +27,8 @@ type TableProps<Row> = {
   hrefOf?: (row: Row) => string | undefined
   /** What to show instead of an empty table; a text is the title. */
   empty?: ComponentChildren
+  /** The same for a table that is empty because of the filters in the address. */
+  noMatch?: ComponentChildren
 }
 
 /** @throws Error unless the row has an id */
@@ -46,14 +48,15 @@ type ListState<Row> = {
 
 /** The rows of a list. Enter opens a row; J and K, or the arrows, move from row to row. */
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, keyOf = idOf, hrefOf, empty = 'Nothing here' } = props
+  const { label, columns, keyOf = idOf, hrefOf, empty = 'Nothing here', noMatch = empty } = props
   const { error, reload, hasMore, more } = props.list
-  const { route } = useLocation()
+  const { route, url } = useLocation()
   const { rows, isStale, onPointerDown } = useStillRows(props.list.rows)
   const classOf = classesOf(columns)
   if (error !== undefined) return <Failure error={error} onRetry={reload} />
   if (rows === undefined) return <Skeleton lines={10} />
-  if (rows.length === 0) return <>{typeof empty === 'string' ? <Empty title={empty} /> : empty}</>
+  const none = url.includes('?') ? noMatch : empty
+  if (rows.length === 0) return <>{typeof none === 'string' ? <Empty title={none} /> : none}</>
   return (
     // On a narrow page, the table scrolls sideways; rows that open a page take the focus themselves.
     <section

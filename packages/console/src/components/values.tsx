@@ -30,7 +30,8 @@ export function Time({ at }: { at: string | null | undefined }) {
   )
 }
 
-export function Day({ day, short = false }: { day: string; short?: boolean }) {
+export function Day({ day, short = false }: { day: string | null; short?: boolean }) {
+  if (day === null) return '–'
   return <time dateTime={day}>{short ? formatShortDay(day) : formatDay(day)}</time>
 }
 
@@ -65,14 +66,15 @@ export function Id({
   id,
   isLink = true,
   isWhole = false,
-  href = isLink ? hrefOfId(id) : undefined,
+  href = isLink ? hrefOfId(id ?? '') : undefined,
 }: {
-  id: string
+  id: string | null
   isLink?: boolean
   isWhole?: boolean
   /** The page of a record that belongs to another partner than the one shown. */
   href?: string | undefined
 }) {
+  if (id === null) return '–'
   const [prefix = '', rest = ''] = id.split('_')
   const short = isWhole || rest.length < 10 ? id : `${prefix}_…${rest.slice(-6)}`
   return (
@@ -89,7 +91,7 @@ export function Id({
   )
 }
 
-type Tone = 'good' | 'wait' | 'bad' | 'flow' | 'calm'
+export type Tone = 'good' | 'wait' | 'bad' | 'flow' | 'calm'
 
 const tones: Record<string, Tone> = {
   ...{ paid: 'good', active: 'good', Available: 'good', Completed: 'good', delivered: 'good', completed: 'good' },
@@ -104,7 +106,7 @@ const tones: Record<string, Tone> = {
 /** A state in words and a matching colour. */
 export function State({ state, title, tone = tones[state] ?? 'calm' }: { state: string; title?: string; tone?: Tone }) {
   return (
-    <span class={`state state-${tone}`} title={title}>
+    <span class={`state tone-${tone}`} title={title}>
       {inWords(state)}
     </span>
   )
@@ -113,5 +115,5 @@ export function State({ state, title, tone = tones[state] ?? 'calm' }: { state: 
 /** The status of an HTTP response. */
 export function HttpStatus({ status }: { status: number | null }) {
   const tone = status === null || status >= 500 ? 'bad' : status >= 400 ? 'wait' : 'good'
-  return <span class={`state state-${tone}`}>{status ?? 'No response'}</span>
+  return <span class={`state tone-${tone}`}>{status ?? 'No response'}</span>
 }

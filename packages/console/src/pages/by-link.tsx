@@ -6,7 +6,7 @@ import { Skeleton } from '../components/states.tsx'
 import { inWords } from '../format.ts'
 import { explain } from '../problems.ts'
 import { begin, type Session } from '../session.ts'
-import { Mark } from '../shell.tsx'
+import { SignInBox } from './sign-in.tsx'
 
 type Invitation = {
   email: string
@@ -17,7 +17,7 @@ type Invitation = {
 
 /** Pages opened by a link with a token in the fragment: an invitation, a new password, or the set-up of the first operator. */
 export const linkPages = ['invitation', 'password', 'set-up'] as const
-export type LinkPage = (typeof linkPages)[number]
+type LinkPage = (typeof linkPages)[number]
 
 const titles: Record<LinkPage, string> = {
   invitation: 'You have been invited',
@@ -38,24 +38,19 @@ export function ByLink({ page }: { page: LinkPage }) {
     route('/console', true)
   }
   return (
-    <main class="sign-in">
-      <div class="sign-in-box">
-        <h1>
-          <Mark /> {titles[page]}
-        </h1>
-        {token === '' ? (
-          <p class="problem" role="alert">
-            The address is incomplete. Open the complete link again.
-          </p>
-        ) : page === 'invitation' ? (
-          <Accept token={token} onEnter={signIn} />
-        ) : page === 'password' ? (
-          <NewPassword token={token} />
-        ) : (
-          <SetUp token={token} onEnter={signIn} />
-        )}
-      </div>
-    </main>
+    <SignInBox title={titles[page]}>
+      {token === '' ? (
+        <p class="problem" role="alert">
+          The address is incomplete. Open the complete link again.
+        </p>
+      ) : page === 'invitation' ? (
+        <Accept token={token} onEnter={signIn} />
+      ) : page === 'password' ? (
+        <NewPassword token={token} />
+      ) : (
+        <SetUp token={token} onEnter={signIn} />
+      )}
+    </SignInBox>
   )
 }
 

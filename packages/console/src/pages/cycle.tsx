@@ -1,5 +1,6 @@
 import { ApiError, type Deduction, type PayCycle, type Settlement, type SettlementLine } from '@midmonth/sdk'
 import { useRoute } from 'preact-iso'
+import { announce } from '../act.ts'
 import { api, sendCsv } from '../api.ts'
 import { authorName, useAuthors } from '../components/author.tsx'
 import { Button } from '../components/button.tsx'
@@ -14,9 +15,8 @@ import { useToday } from '../components/today.ts'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatDay, formatMoney, formatNumber, plural } from '../format.ts'
 import { hrefOfRecord } from '../places.ts'
-import { reload, useList, useLoaded } from '../query.ts'
+import { useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
-import { toast } from '../toasts.ts'
 import { daysLeft } from './cycles.tsx'
 import { payRunColumns } from './pay-runs.tsx'
 
@@ -169,9 +169,12 @@ function Outcomes({ settlement }: { settlement: Settlement }) {
     <div class="figures figures-flush">
       <OutcomeFigures outcomes={settlement} />
       {totals.map(total => (
-        <Figure key={total.due.currency} title="Still due" note={paymentReference && <>Reference {paymentReference}</>}>
-          <Amount money={total.due} />
-        </Figure>
+        <Figure
+          key={total.due.currency}
+          title="Still due"
+          note={paymentReference && <>Reference {paymentReference}</>}
+          money={total.due}
+        />
       ))}
     </div>
   )
@@ -330,8 +333,7 @@ function Settle({ id }: { id: PayCycleId }) {
                 onSubmit={async fields => {
                   requireTotals(result.totals, fields)
                   await api.payCycles.settle(id, file)
-                  toast('Cycle settled')
-                  reload('cycle', 'pay-cycle', 'authors')
+                  announce('Cycle settled', 'cycle', 'pay-cycle', 'authors')
                 }}
               >
                 {result.totals.filter(isUnusual).map(total => (
@@ -393,9 +395,8 @@ function SettlementPreview({ preview }: { preview: Preview }) {
             key={total.deducted.currency}
             title={`Taken in ${total.deducted.currency}`}
             note={`of ${formatMoney(total.deducted)} to deduct`}
-          >
-            <Amount money={total.taken} />
-          </Figure>
+            money={total.taken}
+          />
         ))}
       </div>
       <Sides lines={preview.lines} outcomes={preview} shortfallPolicy={preview.shortfallPolicy} />

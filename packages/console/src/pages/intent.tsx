@@ -1,7 +1,7 @@
 import type { WithdrawalIntent } from '@midmonth/sdk'
 import { useRoute } from 'preact-iso'
 import { api } from '../api.ts'
-import { KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { KeyValues, Page, Panel, PendingPage, RecordHead } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Skeleton } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
@@ -18,15 +18,12 @@ export default function IntentPage() {
   if (value === undefined) return <PendingPage title="Intent" back={back()} error={error} onRetry={reload} />
   return (
     <Page title="Intent" back={back()}>
-      <div class="record-head">
-        <span class="record-amount">
-          <Amount money={value.netAmount} />
-        </span>
+      <RecordHead amount={value.netAmount}>
         <State state={value.status} />
         <span class="record-to">
           quoted <Time at={value.createdAt} />
         </span>
-      </div>
+      </RecordHead>
       <div class="columns">
         <Panel title={`Decided by tier ${value.tier}, version ${value.tierVersion}`}>
           {explanation ? <Rules explanation={explanation} /> : <Skeleton lines={4} />}
@@ -40,7 +37,7 @@ export default function IntentPage() {
               ['Fee', <Amount key="fee" money={value.fee} />],
               ['Payee name', value.payeeName],
               ['Expires', <Time key="expires" at={value.expiresAt} />],
-              ['Withdrawal', value.withdrawalId === null ? '–' : <Id key="withdrawal" id={value.withdrawalId} />],
+              ['Withdrawal', <Id key="withdrawal" id={value.withdrawalId} />],
             ]}
           />
         </Panel>

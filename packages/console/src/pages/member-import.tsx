@@ -77,7 +77,7 @@ const columns: Column<MemberJobResult>[] = [
   { title: 'Action', cell: ({ action }) => inWords(action) },
   { title: 'Outcome', cell: ({ outcome }) => <State state={outcome} /> },
   { title: 'E-mail', cell: ({ email }) => email ?? '–' },
-  { title: 'Member', cell: ({ memberId }) => (memberId === null ? '–' : <Id id={memberId} />), isMinor: true },
+  { title: 'Member', cell: ({ memberId }) => <Id id={memberId} />, isMinor: true },
   { title: 'Message', cell: ({ message }) => message ?? '', isMinor: true },
 ]
 

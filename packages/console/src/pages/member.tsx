@@ -11,7 +11,7 @@ import {
 } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { act, actUnlessUndone } from '../act.ts'
+import { act, actUnlessUndone, announce } from '../act.ts'
 import { api, partnerId, send } from '../api.ts'
 import { BadButton, Button, TextButton } from '../components/button.tsx'
 import { ExportButton, type ExportColumn } from '../components/export.tsx'
@@ -27,10 +27,9 @@ import { Amount, Day, Id, State, Time } from '../components/values.tsx'
 import { formatMoney, inWords } from '../format.ts'
 import { changesOf } from '../member-fields.ts'
 import { at, hrefOfId, hrefOfRecord } from '../places.ts'
-import { prefetch, reload, useList, useLoaded } from '../query.ts'
+import { prefetch, useList, useLoaded } from '../query.ts'
 import { isSandbox, may, session } from '../session.ts'
 import { withdrawalStatuses } from '../statuses.ts'
-import { toast } from '../toasts.ts'
 
 type MemberId = Member['memberId']
 
@@ -73,15 +72,10 @@ function LoadedMember({ member }: { member: Member }) {
             title="Available now"
             note={support.value?.refusal === null ? 'Can be withdrawn' : undefined}
             isLeading
-          >
-            <Amount money={balance.value.available} />
-          </Figure>
-          <Figure title="Minimum withdrawal">
-            <Amount money={balance.value.lowerLimit} />
-          </Figure>
-          <Figure title="Maximum withdrawal">
-            <Amount money={balance.value.upperLimit} />
-          </Figure>
+            money={balance.value.available}
+          />
+          <Figure title="Minimum withdrawal" money={balance.value.lowerLimit} />
+          <Figure title="Maximum withdrawal" money={balance.value.upperLimit} />
           <Figure title="Pay cycle ends">
             <Day day={balance.value.payCycle.endDate} short />
           </Figure>
@@ -113,11 +107,11 @@ function LoadedMember({ member }: { member: Member }) {
             <KeyValues
               entries={[
                 ['Member', <Id key="id" id={memberId} isLink={false} />],
-                ['Worker id', member.workerId === null ? '–' : <Id key="worker" id={member.workerId} isWhole />],
+                ['Worker id', <Id key="worker" id={member.workerId} isWhole />],
                 ['Tier', member.tier],
                 ['Phone', member.phone ?? '–'],
                 ['Account', <Account key="account" memberId={memberId} account={member.accountDetails} />],
-                ['Date of birth', member.dob === null ? '–' : <Day key="dob" day={member.dob} />],
+                ['Date of birth', <Day key="dob" day={member.dob} />],
                 ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
               ]}
             />
@@ -137,8 +131,7 @@ function LoadedMember({ member }: { member: Member }) {
           onSubmit={async entered => {
             const changes = changesOf(member, entered)
             if (Object.keys(changes).length > 0) await api.members.update(memberId, changes)
-            toast('Saved')
-            reload('member')
+            announce('Saved', 'member')
             setChanging(undefined)
           }}
         />

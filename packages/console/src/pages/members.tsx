@@ -1,4 +1,5 @@
 import type { Member, MemberStatus } from '@midmonth/sdk'
+import { announce } from '../act.ts'
 import { api } from '../api.ts'
 import { MainButton } from '../components/button.tsx'
 import { DownloadButton } from '../components/export.tsx'
@@ -12,9 +13,8 @@ import { State } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
 import { memberOf } from '../member-fields.ts'
 import { at, hrefOfId } from '../places.ts'
-import { prefetchList, reload, useList } from '../query.ts'
+import { prefetchList, useList } from '../query.ts'
 import { may } from '../session.ts'
-import { toast } from '../toasts.ts'
 
 const statuses = ['active', 'invited', 'inactive'] as const
 
@@ -44,8 +44,7 @@ export default function Members() {
                   submit="Invite"
                   onSubmit={async entered => {
                     const { memberId, firstName } = await api.members.invite(memberOf(entered))
-                    toast(`${firstName} has been invited`)
-                    reload('members')
+                    announce(`${firstName} has been invited`, 'members')
                     close()
                     navigateIfHere(at(`members/${memberId}`))
                   }}
@@ -68,15 +67,14 @@ export default function Members() {
         keyOf={({ memberId }) => memberId}
         hrefOf={({ memberId }) => hrefOfId(memberId)}
         empty={
-          filters.text === '' ? (
-            <Empty title="No members yet" curl={firstRequest()}>
-              Invite the first member here, import a file under Imports, or invite members from your server.
-            </Empty>
-          ) : (
-            <Empty title="No members match">
-              Search by the beginning of the name, or by the full e-mail address, worker id or member id.
-            </Empty>
-          )
+          <Empty title="No members yet" curl={firstRequest()}>
+            Invite the first member here, import a file under Imports, or invite members from your server.
+          </Empty>
+        }
+        noMatch={
+          <Empty title="No members match">
+            Search by the beginning of the name, or by the full e-mail address, worker id or member id.
+          </Empty>
         }
       />
     </Page>

@@ -4,7 +4,7 @@ import { useMemo } from 'preact/hooks'
 import { lazy } from 'preact-iso'
 import { api } from '../api.ts'
 import { OneFilter, useFilters } from '../components/filters.tsx'
-import { Figure, Page, Panel, Pending } from '../components/layout.tsx'
+import { Decisions, Figure, Page, Panel, Pending } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Spark } from '../components/spark.tsx'
 import { Failure, Skeleton } from '../components/states.tsx'
@@ -58,7 +58,7 @@ function Programme({ overview }: { overview: Overview }) {
   const days = useSeries(sorted[0]?.currency, 'day').value?.points ?? []
   return (
     <>
-      <Decisions overview={overview} />
+      <Waiting overview={overview} />
       {!isComplete && <p class="notice">The figures are being updated.</p>}
       <div class="tiles">
         <div class="panel tile">
@@ -248,8 +248,9 @@ function Withdrawn({ series, openFrom }: { series: OverviewSeries; openFrom: str
 }
 
 /** Lists matters that need a person's decision. */
-function Decisions({ overview: { needsDecision } }: { overview: Overview }) {
+function Waiting({ overview: { needsDecision } }: { overview: Overview }) {
   const { memberJobs, failingWebhooks, cyclesToSettle, lowFloats, payoutExceptions } = needsDecision
+  const exceptions = session.value?.isOperator ? '/console/operator/exceptions?state=open' : undefined
   const waiting: [number, string | undefined, string, string][] = [
     [memberJobs, at('lists'), 'import awaits approval', 'imports await approval'],
     [cyclesToSettle, at('cycles'), 'closed cycle is not settled', 'closed cycles are not settled'],
@@ -257,23 +258,20 @@ function Decisions({ overview: { needsDecision } }: { overview: Overview }) {
     [lowFloats, undefined, 'float is below its floor', 'floats are below their floors'],
     [
       payoutExceptions,
-      session.value?.isOperator ? '/console/operator/exceptions?state=open' : undefined,
+      exceptions,
       'bank answer needs an operator’s decision',
       'bank answers need an operator’s decision',
     ],
   ]
-  const open = waiting.filter(([count]) => count > 0)
-  if (open.length === 0) return null
   return (
-    <section class="decisions" aria-label="Waiting for a decision">
-      <ul>
-        {open.map(([count, href, one, many]) => (
-          <li key={one}>
-            {href === undefined ? plural(count, one, many) : <a href={href}>{plural(count, one, many)}</a>}
-          </li>
-        ))}
-      </ul>
-    </section>
+    <Decisions label="Waiting for a decision">
+      {waiting
+        .filter(([count]) => count > 0)
+        .map(([count, href, one, many]) => {
+          const text = plural(count, one, many)
+          return href === undefined ? text : <a href={href}>{text}</a>
+        })}
+    </Decisions>
   )
 }
 

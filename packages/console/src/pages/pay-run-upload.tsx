@@ -135,9 +135,8 @@ function Summary({ checked: { lineCount, memberCount, totals, parts } }: { check
             key={total.currency}
             title={`Total in ${total.currency}`}
             note={<Against total={total} last={last} />}
-          >
-            <Amount money={total} />
-          </Figure>
+            money={total}
+          />
         ))}
       </div>
       <details>

@@ -8,7 +8,7 @@ import { BadButton } from '../components/button.tsx'
 import { Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
 import { useSummaries } from '../components/pay-run-summaries.ts'
-import { Amount, Id, State, Time } from '../components/values.tsx'
+import { Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
 import { useLoaded } from '../query.ts'
 import { may } from '../session.ts'
@@ -28,9 +28,7 @@ export default function PayRunPage() {
         {summary && <Figure title="Members">{formatNumber(summary.memberCount)}</Figure>}
         <Figure title="Lines">{formatNumber(value.lineCount)}</Figure>
         {value.totals.map(total => (
-          <Figure key={total.currency} title={`Total in ${total.currency}`}>
-            <Amount money={total} />
-          </Figure>
+          <Figure key={total.currency} title={`Total in ${total.currency}`} money={total} />
         ))}
       </div>
       <div class="narrow stack">

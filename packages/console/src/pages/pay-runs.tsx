@@ -77,14 +77,11 @@ export default function PayRuns() {
         list={{ ...listed, rows: useSummaries(listed.rows) }}
         hrefOf={hrefOfRecord}
         empty={
-          filters.text === '' ? (
-            <Empty title="No pay runs yet" curl={firstRequest()}>
-              A pay run reports what members have earned. The pay becomes available after the grace period.
-            </Empty>
-          ) : (
-            'No pay runs match these filters'
-          )
+          <Empty title="No pay runs yet" curl={firstRequest()}>
+            A pay run reports what members have earned. The pay becomes available after the grace period.
+          </Empty>
         }
+        noMatch="No pay runs match these filters"
       />
     </Page>
   )

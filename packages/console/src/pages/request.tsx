@@ -3,7 +3,7 @@ import { useRoute } from 'preact-iso'
 import { api } from '../api.ts'
 import { KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { Code } from '../components/states.tsx'
-import { HttpStatus, Id, Time } from '../components/values.tsx'
+import { HttpStatus, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
 import { at } from '../places.ts'
 import { useLoaded } from '../query.ts'
@@ -20,7 +20,7 @@ export default function RequestPage() {
         <span class="record-to">
           <Time at={value.createdAt} />, took {formatNumber(value.durationMs)} ms
         </span>
-        {value.replayed && <span class="state state-calm">Replayed</span>}
+        {value.replayed && <State state="replayed" />}
       </div>
       <div class="columns">
         <div class="stack">
@@ -57,7 +57,7 @@ export default function RequestPage() {
                   </a>
                 ),
               ],
-              ['Record', value.resourceId === null ? '–' : <Id key="resource" id={value.resourceId} />],
+              ['Record', <Id key="resource" id={value.resourceId} />],
             ]}
           />
         </Panel>

@@ -44,14 +44,11 @@ export default function Requests() {
         list={listed}
         hrefOf={hrefOfRecord}
         empty={
-          filters.text === '' ? (
-            <Empty title="No requests yet" curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $MIDMONTH_API_KEY"`}>
-              This page lists the requests of the last seven days, without their bodies.
-            </Empty>
-          ) : (
-            'No requests match these filters'
-          )
+          <Empty title="No requests yet" curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $MIDMONTH_API_KEY"`}>
+            This page lists the requests of the last seven days, without their bodies.
+          </Empty>
         }
+        noMatch="No requests match these filters"
       />
     </Page>
   )
@@ -101,7 +98,7 @@ function KeyInspector({ idempotencyKey }: { idempotencyKey: string }) {
             ['Key', <Id key="key" id={value.key} isWhole isLink={false} />],
             ['Operation', <code key="operation">{value.operation}</code>],
             ['Response', <HttpStatus key="status" status={value.status} />],
-            ['Record', value.resourceId === null ? '–' : <Id key="resource" id={value.resourceId} />],
+            ['Record', <Id key="resource" id={value.resourceId} />],
             ['First used', <Time key="created" at={value.createdAt} />],
             ['Replayed until', <Time key="expires" at={value.expiresAt} />],
           ]}

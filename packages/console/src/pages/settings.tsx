@@ -1,7 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError } from '../../../sdk/src/index.ts'
 import { act, actUnlessUndone } from '../act.ts'
-import { partnerHeaders, partnerId, send } from '../api.ts'
+import { partnerId, send } from '../api.ts'
 import { BadButton } from '../components/button.tsx'
 import { DropZone } from '../components/drop-zone.tsx'
 import { Page, Panel } from '../components/layout.tsx'
@@ -23,7 +22,7 @@ export default function Settings() {
 }
 
 function Logo() {
-  const { value: logo } = useLoaded(key, readLogo)
+  const { value: logo } = useLoaded(key, () => send<Blob | undefined>('GET', path))
   const name = session.value?.partners.find(({ id }) => id === partnerId.value)?.name ?? ''
   const upload = async (file: File) => {
     await act(
@@ -58,6 +57,7 @@ function Logo() {
   )
 }
 
+/** An `img` address does not work, because the request names the partner in a header. */
 function Picture({ blob }: { blob: Blob }) {
   const [address, setAddress] = useState<string>()
   useEffect(() => {
@@ -66,15 +66,6 @@ function Picture({ blob }: { blob: Blob }) {
     return () => URL.revokeObjectURL(objectUrl)
   }, [blob])
   return address === undefined ? null : <img class="logo" src={address} alt="Logo" />
-}
-
-/** Returns null if the partner has no logo. An `img` address does not work, because the request names the partner in a header. */
-async function readLogo(): Promise<Blob | null> {
-  const response = await fetch(path, { credentials: 'same-origin', headers: partnerHeaders(partnerId.peek()) })
-  if (response.status === 204) return null
-  if (response.ok) return await response.blob()
-  const { status, headers } = response
-  throw new ApiError([], { status, headers, requestId: headers.get('x-request-id') ?? '' })
 }
 
 async function inBase64(file: File): Promise<string> {

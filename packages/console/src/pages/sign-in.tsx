@@ -1,4 +1,5 @@
 import { ApiError } from '@midmonth/sdk'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { send, sessionEnded } from '../api.ts'
@@ -59,11 +60,8 @@ export function SignIn() {
 
   if (methods?.needsSetUp) return <NeedsSetUp />
   return (
-    <main class="sign-in">
-      <form class="sign-in-box" onSubmit={submit}>
-        <h1>
-          <Mark /> Sign in to Midmonth
-        </h1>
+    <SignInBox title="Sign in to Midmonth">
+      <form class="stack" onSubmit={submit}>
         {problem === '' && sessionEnded.value && session.value != null && (
           <p class="notice" role="status">
             Your session has ended. Sign in to continue where you left off.
@@ -98,28 +96,37 @@ export function SignIn() {
         )}
         <p class="quiet">The command that started the sandbox printed a sign-in link.</p>
       </form>
-    </main>
+    </SignInBox>
   )
 }
 
 /** Shown on a live installation without an operator, if the reader has not opened the set-up link. */
 function NeedsSetUp() {
   return (
+    <SignInBox title="Set up Midmonth">
+      <p>This installation has no operator yet. Do one of these on its server:</p>
+      <ul class="methods">
+        <li>
+          Open the set-up link in the log of the service, or in the file <code>console-set-up-link</code> of its data
+          folder. It works once; the service writes a new one at each start.
+        </li>
+        <li>
+          Run <code>midmonth operator create you@example.com</code>.
+        </li>
+      </ul>
+    </SignInBox>
+  )
+}
+
+/** The frame of the pages of readers who are not signed in. */
+export function SignInBox({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
     <main class="sign-in">
       <div class="sign-in-box">
         <h1>
-          <Mark /> Set up Midmonth
+          <Mark /> {title}
         </h1>
-        <p>This installation has no operator yet. Do one of these on its server:</p>
-        <ul class="methods">
-          <li>
-            Open the set-up link in the log of the service, or in the file <code>console-set-up-link</code> of its data
-            folder. It works once; the service writes a new one at each start.
-          </li>
-          <li>
-            Run <code>midmonth operator create you@example.com</code>.
-          </li>
-        </ul>
+        {children}
       </div>
     </main>
   )

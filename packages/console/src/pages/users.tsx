@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { act, actUnlessUndone } from '../act.ts'
+import { act, actUnlessUndone, announce } from '../act.ts'
 import { send } from '../api.ts'
 import { BadButton, Button, MainButton, TextButton } from '../components/button.tsx'
 import { Field, Form, type Option, Options } from '../components/form.tsx'
@@ -10,7 +10,6 @@ import { Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
 import { reload, useLoaded } from '../query.ts'
 import { type Role, session } from '../session.ts'
-import { toast } from '../toasts.ts'
 
 export type User = {
   id: string
@@ -152,8 +151,7 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
         submit="Save the roles"
         onSubmit={async chosen => {
           await send('PATCH', `/console/v1/users/${user.id}`, { body: { roles: Object.keys(chosen) } })
-          toast('Saved; the user must sign in again')
-          reload('users')
+          announce('Saved; the user must sign in again', 'users')
           onDone()
         }}
       >

@@ -11,9 +11,9 @@ import type { ComponentChildren } from 'preact'
 import { useRoute } from 'preact-iso'
 import { act, actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
-import { ActButton } from '../components/act-button.tsx'
 import { authorName } from '../components/author.tsx'
-import { KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../components/layout.tsx'
+import { BadButton, Button } from '../components/button.tsx'
+import { KeyValues, Page, Panel, PendingPage, RecordHead, type Step, Timeline } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
 import { Skeleton } from '../components/states.tsx'
@@ -33,12 +33,10 @@ export function prefetchWithdrawal(id: string): void {
   prefetch(`withdrawal ${id}`, () => api.withdrawals.get(id as WithdrawalId))
 }
 
-const back = () => ({ href: at('withdrawals'), title: 'Withdrawals' })
-
 export default function Withdrawal() {
   const { id } = useRoute().params as { id: WithdrawalId }
   const { value, error, reload: retry } = useLoaded(`withdrawal ${id}`, () => api.withdrawals.get(id))
-  if (value === undefined) return <PendingPage title="Withdrawal" back={back()} error={error} onRetry={retry} />
+  if (value === undefined) return <PendingPage title="Withdrawal" error={error} onRetry={retry} />
   return <LoadedWithdrawal withdrawal={value} />
 }
 
@@ -53,60 +51,48 @@ function LoadedWithdrawal({ withdrawal }: { withdrawal: WithdrawalDetails }) {
   const payout = usePayout(withdrawal)
   const isUndoable = cancelling.value.has(id)
   return (
-    <Page title="Withdrawal" back={back()} actions={<Actions withdrawal={withdrawal} payout={payout} />}>
-      <div class="record">
-        <div class="record-head">
-          <span class="record-amount">
-            <Amount money={netAmount} />
-          </span>
-          <State state={isUndoable ? 'cancelled' : status} />
-          <span class="record-to">
-            to <MemberName id={memberId} />, account ending in {bankAccount.lastFour}
-          </span>
-        </div>
-        <div class="columns">
-          <Panel title="Timeline">
-            <WholeTimeline withdrawal={withdrawal} payout={payout} />
+    <Page title="Withdrawal" actions={<Actions withdrawal={withdrawal} payout={payout} />}>
+      <RecordHead amount={netAmount}>
+        <State state={isUndoable ? 'cancelled' : status} />
+        <span class="record-to">
+          to <MemberName id={memberId} />, account ending in {bankAccount.lastFour}
+        </span>
+      </RecordHead>
+      <div class="columns">
+        <Panel title="Timeline">
+          <WholeTimeline withdrawal={withdrawal} payout={payout} />
+        </Panel>
+        <div class="stack">
+          {payout?.proposal != null && <Proposed subject={payout.reference} proposal={payout.proposal} />}
+          <Panel title="Amounts">
+            <KeyValues
+              entries={[
+                ['Taken from pay', <Amount key="amount" money={amount} />],
+                ['Fee', <Amount key="fee" money={fee} />],
+                ['Paid out', <Amount key="net" money={netAmount} />],
+                ['Available after', <Amount key="after" money={withdrawal.balanceAfter} />],
+              ]}
+            />
           </Panel>
-          <div class="stack">
-            {payout?.proposal != null && <Proposed subject={payout.reference} proposal={payout.proposal} />}
-            <Panel title="Amounts">
-              <KeyValues
-                entries={[
-                  ['Taken from pay', <Amount key="amount" money={amount} />],
-                  ['Fee', <Amount key="fee" money={fee} />],
-                  ['Paid out', <Amount key="net" money={netAmount} />],
-                  ['Available after', <Amount key="after" money={withdrawal.balanceAfter} />],
-                ]}
-              />
-            </Panel>
-            <Panel title="Details">
-              <KeyValues
-                entries={[
-                  ['Withdrawal', <Id key="id" id={id} isLink={false} />],
-                  ['Intent', <Id key="intent" id={withdrawal.withdrawalIntentId} />],
-                  ['Member', <Id key="member" id={memberId} />],
-                  ['Pay cycle', <Id key="cycle" id={payCycleId} />],
-                  [
-                    'Bank reference',
-                    withdrawal.paymentReference === null ? (
-                      '–'
-                    ) : (
-                      <Id key="reference" id={withdrawal.paymentReference} isWhole />
-                    ),
-                  ],
-                  ['Expected', <Time key="expected" at={withdrawal.expectedAt} />],
-                  ...(payout === undefined
-                    ? []
-                    : ([
-                        ['Rail', payout.rail],
-                        ['Batch', payout.batch === null ? 'None' : <Id key="batch" id={payout.batch.id} />],
-                      ] as [string, ComponentChildren][])),
-                ]}
-              />
-            </Panel>
-            <MetadataPanel metadata={withdrawal.metadata} />
-          </div>
+          <Panel title="Details">
+            <KeyValues
+              entries={[
+                ['Withdrawal', <Id key="id" id={id} isLink={false} />],
+                ['Intent', <Id key="intent" id={withdrawal.withdrawalIntentId} />],
+                ['Member', <Id key="member" id={memberId} />],
+                ['Pay cycle', <Id key="cycle" id={payCycleId} />],
+                ['Bank reference', <Id key="reference" id={withdrawal.paymentReference} isWhole />],
+                ['Expected', <Time key="expected" at={withdrawal.expectedAt} />],
+                ...(payout === undefined
+                  ? []
+                  : ([
+                      ['Rail', payout.rail],
+                      ['Batch', payout.batch === null ? 'None' : <Id key="batch" id={payout.batch.id} />],
+                    ] as [string, ComponentChildren][])),
+              ]}
+            />
+          </Panel>
+          <MetadataPanel metadata={withdrawal.metadata} />
         </div>
       </div>
     </Page>
@@ -142,9 +128,9 @@ function Actions({
       {payout?.batch?.sentAt != null && <RecordOutcome payment={payout} />}
       {isSandbox.value && may('developer') && <BankButtons id={id} status={status} />}
       {status === 'held' && may('support', 'payroll') && (
-        <button type="button" class="button button-bad" disabled={isCancelling} onClick={cancel}>
+        <BadButton disabled={isCancelling} act={cancel}>
           Cancel withdrawal
-        </button>
+        </BadButton>
       )}
     </>
   )
@@ -164,9 +150,9 @@ function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetai
     <fieldset class="button-group">
       <legend class="hidden-label">Simulate the bank</legend>
       {answers.map(({ title, answer }) => (
-        <ActButton key={title} act={() => act(answer, undefined, 'withdrawal', 'member')}>
+        <Button key={title} act={() => act(answer, undefined, 'withdrawal', 'member')}>
           {title}
-        </ActButton>
+        </Button>
       ))}
     </fieldset>
   )

@@ -49,14 +49,11 @@ export default function Withdrawals() {
           list={listed}
           hrefOf={hrefOfRecord}
           empty={
-            filters.text === '' ? (
-              <Empty title="No withdrawals yet" curl={firstRequest()}>
-                Your server creates an intent for a member and then completes it. This is the first of the two requests.
-              </Empty>
-            ) : (
-              'No withdrawals match these filters'
-            )
+            <Empty title="No withdrawals yet" curl={firstRequest()}>
+              Your server creates an intent for a member and then completes it. This is the first of the two requests.
+            </Empty>
           }
+          noMatch="No withdrawals match these filters"
         />
       )}
     </Page>

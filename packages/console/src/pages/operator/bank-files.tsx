@@ -11,7 +11,7 @@ type ImportResult = {
   key: number
   name: string
   rail: string
-  state: 'sending' | 'good' | 'known' | 'bad'
+  tone: 'calm' | 'good' | 'wait' | 'bad'
   message: string
 }
 
@@ -38,17 +38,17 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
   if (byHand.length === 0 && rails.every(({ importing }) => importing.length === 0)) return null
   const upload = async (rail: string, file: File) => {
     const key = Date.now() + Math.random()
-    const show = (state: ImportResult['state'], message: string) =>
+    const show = (tone: ImportResult['tone'], message: string) =>
       setResults(before =>
-        [{ key, name: file.name, rail, state, message }, ...before.filter(each => each.key !== key)].slice(
+        [{ key, name: file.name, rail, tone, message }, ...before.filter(each => each.key !== key)].slice(
           0,
           resultsMax,
         ),
       )
-    show('sending', 'Reading…')
+    show('calm', 'Reading…')
     try {
       const { result, records, skippedAccounts } = await operators.importBankFile(rail, file, { name: file.name })
-      if (result === 'repeated') show('known', 'This file was imported before; nothing changed.')
+      if (result === 'repeated') show('wait', 'This file was imported before; nothing changed.')
       else show('good', `${plural(records, 'record')} imported.${skippedInWords(skippedAccounts)}`)
       reload('operator-')
     } catch (error) {
@@ -71,7 +71,7 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
       <ul class="file-results" aria-live="polite" aria-label="Imported files">
         {rails.flatMap(({ importing }) =>
           importing.map(({ fileId, name, rail, records, applied }) => (
-            <li key={fileId} class="file-result file-sending">
+            <li key={fileId} class="file-result tone-calm">
               <b>{name}</b> <span class="quiet">for {rail}</span>
               <span>
                 Importing: {formatNumber(applied)} of {plural(records, 'record')} so far. If the import stops, the
@@ -80,8 +80,8 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
             </li>
           )),
         )}
-        {results.map(({ key, name, rail, state, message }) => (
-          <li key={key} class={`file-result file-${state}`}>
+        {results.map(({ key, name, rail, tone, message }) => (
+          <li key={key} class={`file-result tone-${tone}`}>
             <b>{name}</b> <span class="quiet">for {rail}</span>
             <span>{message}</span>
           </li>

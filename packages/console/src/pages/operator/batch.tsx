@@ -1,5 +1,5 @@
 import { useRoute } from 'preact-iso'
-import { act } from '../../act.ts'
+import { act, announce } from '../../act.ts'
 import { MainButton, TextButton } from '../../components/button.tsx'
 import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { Field, Form } from '../../components/form.tsx'
@@ -11,6 +11,7 @@ import {
   Page,
   Panel,
   PendingPage,
+  RecordHead,
   type Step,
   Timeline,
 } from '../../components/layout.tsx'
@@ -44,15 +45,12 @@ export default function BatchPage() {
   const rail = rails.find(({ name }) => name === value.rail)
   return (
     <Page title={`Batch ${value.messageId}`} actions={<Actions batch={value} rail={rail} />}>
-      <div class="record-head">
-        <span class="record-amount">
-          <Amount money={value.total} />
-        </span>
+      <RecordHead amount={value.total}>
         <BatchState batch={value} />
         <span class="record-to">
           {plural(value.paymentCount, 'payment')}, value date <Day day={value.valueDate} />
         </span>
-      </div>
+      </RecordHead>
       <Notices batch={value} rail={rail} />
       {isUnsent(value.status) && (
         <div class="figures">
@@ -74,10 +72,7 @@ export default function BatchPage() {
                 ['Paid from', value.debtor === 'default' ? 'The rail’s account' : <Id key="of" id={value.debtor} />],
                 ['Speed', value.isInstant ? 'Instant' : 'Standard'],
                 ['File', value.fileName ?? '–'],
-                [
-                  'SHA-256 of the file',
-                  value.fileSha256 === null ? '–' : <Id key="sum" id={value.fileSha256} isWhole />,
-                ],
+                ['SHA-256 of the file', <Id key="sum" id={value.fileSha256} isWhole />],
                 ['Payee names', value.nameCheck ?? 'Not checked by the bank'],
               ]}
             />
@@ -245,8 +240,7 @@ function CloseEarly({ batch: { id, proposal }, onDone }: { batch: PayoutBatch; o
         onSubmit={async ({ note = '' }) => {
           const closed = await operators.closePayoutBatch(id, { note })
           onDone()
-          toast(closed.closedAt === null ? 'Proposed; another person must confirm' : 'Closed')
-          reload(reloadPrefix)
+          announce(closed.closedAt === null ? 'Proposed; another person must confirm' : 'Closed', reloadPrefix)
         }}
       >
         <Field label="Reason" name="note" note="For operators and the audit log" />

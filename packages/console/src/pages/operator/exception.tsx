@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
+import { announce } from '../../act.ts'
 import { amountIn, BorneBy, Choice, Field, Form, Options, ReasonField, readFields } from '../../components/form.tsx'
-import { KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
+import { KeyValues, Page, Panel, PendingPage, RecordHead } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
@@ -13,9 +14,8 @@ import type {
   PayoutExceptionId,
 } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { reload, useLoaded } from '../../query.ts'
+import { useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
-import { toast } from '../../toasts.ts'
 import { Proposed } from './proposals.tsx'
 
 export default function ExceptionPage() {
@@ -28,30 +28,21 @@ export default function ExceptionPage() {
     ['Rail', value.rail],
     ['Since', <Time key="since" at={value.openedAt} />],
     ['Bank’s answer', value.outcome === null ? '–' : <State key="outcome" state={value.outcome} />],
-    ['Reference', value.reference === null ? '–' : <Id key="reference" id={value.reference} isWhole isLink={false} />],
+    ['Reference', <Id key="reference" id={value.reference} isWhole isLink={false} />],
     ['The bank’s code', value.reasonCode ?? '–'],
     ['File', value.fileName === null ? '–' : `${value.fileName}${value.line === null ? '' : `, line ${value.line}`}`],
-    ['Batch', value.batchId === null ? '–' : <Id key="batch" id={value.batchId} />],
-    ['Partner', partnerId === null ? '–' : <Id key="partner" id={partnerId} />],
+    ['Batch', <Id key="batch" id={value.batchId} />],
+    ['Partner', <Id key="partner" id={partnerId} />],
     [
       'Withdrawal',
-      withdrawalId === null ? (
-        '–'
-      ) : (
-        <Id key="withdrawal" id={withdrawalId} href={`/console/${partnerId}/withdrawals/${withdrawalId}`} />
-      ),
+      <Id key="withdrawal" id={withdrawalId} href={`/console/${partnerId}/withdrawals/${withdrawalId}`} />,
     ],
   ]
   return (
     <Page title={titles[value.kind] ?? inWords(value.kind)}>
-      <div class="record-head">
-        {value.amount && (
-          <span class="record-amount">
-            <Amount money={value.amount} />
-          </span>
-        )}
+      <RecordHead amount={value.amount}>
         <State state={value.closedAt === null ? 'open' : 'closed'} />
-      </div>
+      </RecordHead>
       <div class="columns">
         <div class="stack">
           <Panel title="What happened">
@@ -190,8 +181,11 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
         isFinal
         onSubmit={async fields => {
           const { closedAt } = await operators.closePayoutException(id, bodyOf(fields, exception))
-          toast(closedAt === null ? 'Proposed; another person must make the same decision' : 'Closed')
-          reload('operator-exception', 'operator-proposals')
+          announce(
+            closedAt === null ? 'Proposed; another person must make the same decision' : 'Closed',
+            'operator-exception',
+            'operator-proposals',
+          )
         }}
       >
         <Options

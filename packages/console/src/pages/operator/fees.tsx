@@ -1,11 +1,11 @@
 import { useRoute } from 'preact-iso'
-import { act } from '../../act.ts'
+import { act, announce } from '../../act.ts'
 import { Button } from '../../components/button.tsx'
 import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { useFilters } from '../../components/filters.tsx'
-import { amountIn, Field, FieldProblems, readFields } from '../../components/form.tsx'
+import { amountIn, FieldProblems, readFields } from '../../components/form.tsx'
 import { DrawerButton, Page, PendingPage } from '../../components/layout.tsx'
-import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
+import { Changes, changedBy, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table, TablePanel } from '../../components/table.tsx'
 import { Amount, Day } from '../../components/values.tsx'
@@ -13,8 +13,8 @@ import { dayIn } from '../../days.ts'
 import { formatMoney, formatNumber } from '../../format.ts'
 import type { FeeLine, FeeSums, Partner, PartnerId, Revenue } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { reload, useLoaded } from '../../query.ts'
-import { toast } from '../../toasts.ts'
+import { useLoaded } from '../../query.ts'
+import { MovementFields } from './floats.tsx'
 import { InvoiceTable, useInvoices } from './invoices.tsx'
 
 /** The fees of a partner: revenue, invoices and monthly statements. */
@@ -110,34 +110,18 @@ function WithdrawRevenue({
           <p>
             <b>{formatMoney(amount)}</b> will be recorded as withdrawn from the float.
           </p>
-          <Changes
-            label="Revenue"
-            changes={[
-              {
-                name: 'In the float',
-                before: <Amount money={before} />,
-                after: <Amount money={{ ...before, amount: before.amount - amount.amount }} />,
-              },
-            ]}
-          />
+          <Changes label="Revenue" changes={[changedBy('In the float', before, -amount.amount)]} />
         </>
       )}
       confirm={({ amount }) => `Withdraw ${formatMoney(amount)}`}
       onConfirm={async ({ amount, reference }) => {
         await operators.withdrawRevenue(partnerId, { amount, reference })
-        toast(`${formatMoney(amount)} recorded as withdrawn from the float`)
-        reload('operator-revenue', 'operator-float')
+        announce(`${formatMoney(amount)} recorded as withdrawn from the float`, 'operator-revenue', 'operator-float')
         onDone()
       }}
     >
       <p>Record a transfer of collected fees from the float’s account to your own, up to the free amount.</p>
-      <Field label={`Amount, ${currency}`} name="amount" isRequired />
-      <Field
-        label="Reference"
-        name="reference"
-        note="For example, the bank’s reference. A second movement with the same reference has no effect"
-        isRequired
-      />
+      <MovementFields currency={currency} needsReference />
     </ReviewedForm>
   )
 }

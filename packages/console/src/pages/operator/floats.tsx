@@ -2,7 +2,7 @@ import { type Money, money, toDecimal } from '@midmonth/sdk'
 import { TextButton } from '../../components/button.tsx'
 import { amountIn, Field, FieldProblems, orNull, readFields, requireAmount } from '../../components/form.tsx'
 import { DrawerButton } from '../../components/layout.tsx'
-import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
+import { Changes, changedBy, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Id, Time } from '../../components/values.tsx'
@@ -128,17 +128,12 @@ function requireRepeatedAmount(amount: Money, fields: Record<string, string>): v
 
 /** Compares the float before and after a movement of `amount` minor units, which may be negative. */
 function Balances({ before: { float, pending, free, floor }, amount }: { before: Float; amount: number }) {
-  const plus = (value: Money) => ({ ...value, amount: value.amount + amount })
-  const isLow = floor !== null && plus(free).amount < floor.amount
+  const isLow = floor !== null && free.amount + amount < floor.amount
   return (
     <>
       <Changes
         label="Float"
-        changes={[
-          { name: 'Float', before: <Amount money={float} />, after: <Amount money={plus(float)} /> },
-          { name: 'Pending', before: <Amount money={pending} />, after: <Amount money={pending} /> },
-          { name: 'Free', before: <Amount money={free} />, after: <Amount money={plus(free)} /> },
-        ]}
+        changes={[changedBy('Float', float, amount), changedBy('Pending', pending, 0), changedBy('Free', free, amount)]}
       />
       {isLow && (
         <p class="notice">
@@ -223,13 +218,22 @@ function Move({
       }}
     >
       <p>{purpose}</p>
+      <MovementFields currency={currency} />
+    </ReviewedForm>
+  )
+}
+
+export function MovementFields({ currency, needsReference = false }: { currency: Currency; needsReference?: boolean }) {
+  return (
+    <>
       <Field label={`Amount, ${currency}`} name="amount" isRequired />
       <Field
         label="Reference"
         name="reference"
         note="For example, the bank’s reference. A second movement with the same reference has no effect"
+        isRequired={needsReference}
       />
-    </ReviewedForm>
+    </>
   )
 }
 
@@ -286,16 +290,7 @@ function Receive({ partnerId, due: { payCycleId, reference, due }, onDone }: Act
       review={({ amount, before }) => (
         <>
           <Balances before={before} amount={amount.amount} />
-          <Changes
-            label="Settlement"
-            changes={[
-              {
-                name: 'Outstanding',
-                before: <Amount money={due} />,
-                after: <Amount money={{ currency, amount: due.amount - amount.amount }} />,
-              },
-            ]}
-          />
+          <Changes label="Settlement" changes={[changedBy('Outstanding', due, -amount.amount)]} />
           <RepeatedAmount amount={amount} />
         </>
       )}

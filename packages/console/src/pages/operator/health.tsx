@@ -1,6 +1,6 @@
 import { act } from '../../act.ts'
 import { Button } from '../../components/button.tsx'
-import { Figure, KeyValues, Page, Panel, Pending } from '../../components/layout.tsx'
+import { Decisions, Figure, KeyValues, Page, Panel, Pending } from '../../components/layout.tsx'
 import { usePolling } from '../../components/polling.ts'
 import { Code, Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -24,15 +24,7 @@ function LoadedHealth({ status }: { status: Status }) {
   const { workers, queue, batchesToApprove, openExceptions, database } = status
   return (
     <div class="stack">
-      {status.attention.length > 0 && (
-        <section class="decisions" aria-label="Needs attention">
-          <ul>
-            {status.attention.map(sentence => (
-              <li key={sentence}>{sentence}</li>
-            ))}
-          </ul>
-        </section>
-      )}
+      <Decisions label="Needs attention">{status.attention}</Decisions>
       <div class="figures">
         <Figure title="Workers alive">{formatNumber(workers.filter(({ isAlive }) => isAlive).length)}</Figure>
         <Figure title="Tasks due" note={queue.oldestDueAt === null ? undefined : <Time at={queue.oldestDueAt} />}>

@@ -1,14 +1,14 @@
 import { useRoute } from 'preact-iso'
+import { announce } from '../../act.ts'
 import { Button } from '../../components/button.tsx'
 import { Field, Form } from '../../components/form.tsx'
-import { DrawerButton, KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
+import { DrawerButton, KeyValues, Page, Panel, PendingPage, RecordHead } from '../../components/layout.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
 import type { Invoice as InvoiceDetails, InvoiceId, InvoiceLine, PartnerId } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { reload, useLoaded } from '../../query.ts'
-import { toast } from '../../toasts.ts'
+import { useLoaded } from '../../query.ts'
 
 const columns: Column<InvoiceLine>[] = [
   { title: 'Day', cell: ({ day }) => <Day day={day} /> },
@@ -40,12 +40,9 @@ export default function Invoice() {
         </>
       }
     >
-      <div class="record-head">
-        <span class="record-amount">
-          <Amount money={value.sum} />
-        </span>
+      <RecordHead amount={value.sum}>
         <State state={value.status} />
-      </div>
+      </RecordHead>
       <div class="columns">
         <TablePanel
           title="Fees by day and tier"
@@ -70,7 +67,7 @@ function Details({ invoice: { partnerId, firstDay, lastDay, issuedAt, paid } }: 
         ['From', <Day key="from" day={firstDay} />],
         ['Through', <Day key="through" day={lastDay} />],
         ['Issued', <Time key="issued" at={issuedAt} />],
-        ['Paid on', paid === null ? '–' : <Day key="paid" day={paid.on} />],
+        ['Paid on', <Day key="paid" day={paid === null ? null : paid.on} />],
         ['Reference', paid?.reference ?? '–'],
       ]}
     />
@@ -81,8 +78,7 @@ type ActProps = { invoice: InvoiceDetails; onDone: () => void }
 
 async function change(changing: PromiseLike<unknown>, done: string): Promise<void> {
   await changing
-  toast(done)
-  reload('operator-invoice', 'operator-revenue')
+  announce(done, 'operator-invoice', 'operator-revenue')
 }
 
 function Pay({ invoice: { partnerId, id }, onDone }: ActProps) {

@@ -12,7 +12,7 @@ const columns: Column<InvoiceSummary>[] = [
   { title: 'Number', cell: ({ number }) => <b>{number}</b> },
   { title: 'State', cell: ({ status }) => <State state={status} /> },
   { title: 'Through', cell: ({ lastDay }) => <Day day={lastDay} />, isMinor: true },
-  { title: 'Paid on', cell: ({ paid }) => (paid === null ? '–' : <Day day={paid.on} />), isMinor: true },
+  { title: 'Paid on', cell: ({ paid }) => <Day day={paid === null ? null : paid.on} />, isMinor: true },
   { title: 'Total', cell: ({ sum }) => <Amount money={sum} />, isFigure: true },
 ]
 const partnerColumn: Column<InvoiceSummary> = {

@@ -1,10 +1,9 @@
+import { announce } from '../../act.ts'
 import { Field, Form } from '../../components/form.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { useNavigateIfHere } from '../../components/navigate-if-here.ts'
 import { operators } from '../../operators.ts'
-import { reload } from '../../query.ts'
 import { refreshSession } from '../../session.ts'
-import { toast } from '../../toasts.ts'
 import { defaultSettings, readSettings, SettingFields } from './settings.tsx'
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
@@ -20,8 +19,7 @@ export default function NewPartner() {
             submit="Create the partner"
             onSubmit={async ({ name = '', ...fields }) => {
               const { id } = await operators.createPartner({ name, settings: readSettings(fields) })
-              toast(`${name} created`)
-              reload('operator-partners')
+              announce(`${name} created`, 'operator-partners')
               // The menu lists the session's partners.
               await refreshSession()
               navigateIfHere(`/console/operator/partners/${id}`)

@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks'
+import { announce } from '../../act.ts'
 import { amountIn, BorneBy, Field, Form, Options, ReasonField, readFields } from '../../components/form.tsx'
 import { DrawerButton } from '../../components/layout.tsx'
 import { Amount } from '../../components/values.tsx'
 import type { PaymentOutcome, Payout } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { reload } from '../../query.ts'
-import { toast } from '../../toasts.ts'
 
 type Payment = Pick<Payout, 'reference' | 'amount' | 'outcome' | 'removedAt'>
 
@@ -56,8 +55,12 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
         isFinal
         onSubmit={async fields => {
           const { outcome: recorded } = await operators.decidePaymentOutcome(reference, bodyOf(fields, payment))
-          toast(recorded === fields.outcome ? 'Recorded' : 'Proposed; another person must record the same outcome')
-          reload('operator-batch', 'operator-proposals', 'withdrawal')
+          announce(
+            recorded === fields.outcome ? 'Recorded' : 'Proposed; another person must record the same outcome',
+            'operator-batch',
+            'operator-proposals',
+            'withdrawal',
+          )
           onDone()
         }}
       >

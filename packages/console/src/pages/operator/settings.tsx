@@ -1,3 +1,4 @@
+import { announce } from '../../act.ts'
 import { Check, Choice, Field, readFields, wholeNumber } from '../../components/form.tsx'
 import { KeyValues } from '../../components/layout.tsx'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
@@ -8,8 +9,6 @@ import {
   partnerSettingFields,
 } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { reload } from '../../query.ts'
-import { toast } from '../../toasts.ts'
 
 /** What a new partner has, unless other settings are chosen. */
 export const defaultSettings = Object.fromEntries(
@@ -116,8 +115,7 @@ export function ChangeSettings({
       confirm={({ changed }) => (changed.length === 0 ? null : 'Save')}
       onConfirm={async ({ changed, wanted }) => {
         await operators.updatePartner(partnerId, Object.fromEntries(changed.map(({ name }) => [name, wanted[name]])))
-        toast('Settings changed')
-        reload('operator-partner')
+        announce('Settings changed', 'operator-partner')
         onDone()
       }}
     >

@@ -1,4 +1,5 @@
 import { type Money, toDecimal } from '@midmonth/sdk'
+import { announce } from '../../act.ts'
 import { TextButton } from '../../components/button.tsx'
 import { amountIn, Choice, Field, FieldProblems, orNull, readFields, wholeNumber } from '../../components/form.tsx'
 import { DrawerButton, KeyValues } from '../../components/layout.tsx'
@@ -9,8 +10,7 @@ import { Amount, Id } from '../../components/values.tsx'
 import { formatMoney, formatNumber, inWords, plural } from '../../format.ts'
 import type { NewTierTerms, OperatorTier, PartnerId, TierPreview } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { reload, useLoaded } from '../../query.ts'
-import { toast } from '../../toasts.ts'
+import { useLoaded } from '../../query.ts'
 
 type Currency = Money['currency']
 
@@ -157,8 +157,12 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
       }
       onConfirm={async ({ name, terms }) => {
         await operators.saveTier(partnerId, name, terms)
-        toast(tier === null ? `${name} created` : `Terms of ${name} changed`)
-        reload('operator-tiers', 'operator-partner', 'operator-float')
+        announce(
+          tier === null ? `${name} created` : `Terms of ${name} changed`,
+          'operator-tiers',
+          'operator-partner',
+          'operator-float',
+        )
         onDone()
       }}
     >

@@ -13,7 +13,7 @@ import { writeStatusReport } from '../../src/payouts/formats/sepa/write-answers.
 import type { TaskName } from '../../src/worker/task.ts'
 import { accountReport } from '../banks/iso20022.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
-import { type Environment, midmonth } from './program.ts'
+import { type Environment, midmonth, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -39,6 +39,7 @@ beforeAll(async () => {
   }
 })
 afterAll(async () => {
+  await tidyUp()
   rmSync(folder, { recursive: true })
   await harness.stop()
 })
@@ -369,6 +370,37 @@ test('unrelated entries are closed by their text after a preview, and new ones b
   expect(
     await refusal(['payouts', 'rules', 'create', '--rail', 'none', '--text', 'account fee', '--note', 'fees']),
   ).toContain('There is no rail none that sends files')
+})
+
+test('with --url, payouts commands work on a running server, which leaves decisions to people', async () => {
+  const { address } = await serve(settings, { roles: { api: true, worker: false } })
+  const { key } = await json(['operator', 'key', 'create', 'remote'])
+  const remote = async (...args: string[]) =>
+    await midmonth([...args, '--url', address], { MIDMONTH_OPERATOR_KEY: key, DATABASE_URL: 'unused' })
+  const listed = await json(['payouts', 'list'])
+  expect(JSON.parse((await remote('payouts', 'list', '--json')).stdout)).toEqual(listed)
+  const [{ id }] = listed.batches
+  expect((await remote('payouts', 'show', id)).stdout).toBe((await midmonth(['payouts', 'show', id], settings)).stdout)
+  expect(await remote('payouts', 'hold', 'sepa')).toMatchObject({ code: 0, stdout: 'sepa is held.\n' })
+  expect((await remote('payouts', 'list')).stdout).toMatch(/^sepa has been held since .+ by opk_/)
+  expect(await remote('payouts', 'release', 'sepa')).toMatchObject({ code: 0, stdout: 'sepa is released.\n' })
+  const file = railsFile(
+    'fees-3.xml',
+    accountReport(
+      { id: 'FEES-3', at: harness.clock.now() },
+      {
+        ...{ kind: 'camt.053', iban: account.iban },
+        entries: [{ bank: 'FEES-3-0', direction: 'DBIT', amount: 704n, bookedOn: '2026-03-18', details: '' }],
+      },
+    ),
+  )
+  expect(await remote('payouts', 'import', 'sepa', file)).toMatchObject({ code: 0, stdout: '1 record imported.\n' })
+  expect((await midmonth(['payouts', 'import', 'sepa', file], settings)).stdout).toMatch(/was imported before/)
+  expect(await remote('payouts', 'approve', id)).toMatchObject({
+    ...{ code: 1, stdout: '' },
+    stderr: 'midmonth: Two people must approve the batch, in the console or by command; an operator key cannot\n',
+  })
+  expect((await remote('payouts', 'approve', id, '--as', 'Ada')).stderr).toMatch(/--as .*cannot be used with .*--url/)
 })
 
 test('one message names every fault in MIDMONTH_RAILS, and nothing starts', async () => {

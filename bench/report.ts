@@ -160,42 +160,28 @@ function startLine({ readyMs, idleRssMb }: Starts): string {
   return `From start to ready: ${figure(readyMs, 0)} ms (median of five); idle, the process holds ${figure(idleRssMb, 0)} MB.`
 }
 
-function overloadTable({ capacity, floods, limited }: Overload): string {
+function overloadTable({ floods }: Overload): string {
   const share = (count: number, requests: number) => `${figure((100 * count) / requests, 1)} %`
-  const flood = table(
+  return table(
     [
-      'Flood: connections',
-      'responses/s',
-      '× capacity',
+      'Flood',
+      'connections',
+      'capacity/s',
+      'goodput × capacity',
       '2xx',
       '503',
       '429',
       'other',
       'broken',
-      'p50 ms',
       'p99 ms',
-      'max ms',
-      'mean wait ms',
-    ].concat(['RSS MB', 'p50 before ms', 'recovered after ms']),
-    floods.map(({ connections, statuses, requests, recovery, ...loadFigures }) => [
-      ...[String(connections), figure(loadFigures.perSecond, 0), figure(loadFigures.offered, 2)],
+    ].concat(['CPU ms per response', 'RSS MB', 'polite partner: p99 ms before', 'p99 ms', '×', 'refused']),
+    floods.map(({ kind, connections, capacity, goodput, statuses, requests, polite, ...flood }) => [
+      ...[kind, String(connections), figure(capacity, 0), figure(goodput, 2)],
       ...[statuses.ok, statuses.busy, statuses.tooMany, statuses.other].map(count => share(count, requests)),
-      ...[
-        String(loadFigures.broken),
-        figure(loadFigures.p50Ms, 0),
-        figure(loadFigures.p99Ms, 0),
-        figure(loadFigures.maxMs, 0),
-        figure(loadFigures.waitMs, 0),
-      ],
-      ...[figure(loadFigures.rssMb, 0), figure(recovery.beforeMs, 1)],
-      recovery.afterMs === undefined ? '**never**' : String(recovery.afterMs),
+      ...[String(flood.broken), figure(flood.p99Ms, 0), figure(flood.serviceCpuMs, 3), figure(flood.rssMb, 0)],
+      ...[figure(polite.beforeP99Ms, 1), figure(polite.p99Ms, 1), figure(polite.p99Ms / polite.beforeP99Ms, 1)],
+      `${polite.refused} of ${polite.requests}`,
     ]),
-  )
-  const { statuses, requests, requestsPerSecond, perSecond, p99Ms } = limited
-  return (
-    `Capacity: ${figure(capacity, 0)} intents/s.\n\n${flood}\n\nA partner limited to ${requestsPerSecond} requests/s ` +
-    `that sends ${figure(perSecond, 0)}/s: ${share(statuses.ok, requests)} succeed, ` +
-    `${share(statuses.tooMany, requests)} get 429; p99 ${figure(p99Ms, 1)} ms.`
   )
 }
 

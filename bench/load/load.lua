@@ -58,9 +58,22 @@ function init(args)
     return complete_heads[1] .. header .. complete_start .. id .. complete_end
   end
 
-  local balance_end = "/balance HTTP/1.1\r\nHost: " .. host .. "\r\nX-Api-Key: " .. keys[1] .. "\r\n\r\n"
+  local key_end = " HTTP/1.1\r\nHost: " .. host .. "\r\nX-Api-Key: " .. keys[1] .. "\r\n"
+  local function member_id()
+    return format("mem_%026d", first_member + random(members_per_key) - 1)
+  end
+
   local function balance()
-    return format("GET /v1/pay/members/mem_%026d%s", first_member + random(members_per_key) - 1, balance_end)
+    return "GET /v1/pay/members/" .. member_id() .. "/balance" .. key_end .. "\r\n"
+  end
+
+  local function read()
+    return "GET /v1/members/" .. member_id() .. key_end .. "\r\n"
+  end
+
+  local write_head = key_end .. "Content-Type: application/json\r\nContent-Length: 27\r\n\r\n"
+  local function write()
+    return format('PATCH /v1/members/%s%s{"lastName":"Okafor-%05d"}', member_id(), write_head, random(99999))
   end
 
   local without_key = "\r\n"
@@ -73,6 +86,8 @@ function init(args)
     ["intent-key"] = function() return intent(with_key()) end,
     ["complete"] = function() return complete(without_key) end,
     ["complete-key"] = function() return complete(with_key()) end,
+    ["read"] = read,
+    ["write"] = write,
     ["mixed"] = function()
       local die = random(10)
       if die <= 7 then return intent(without_key) end

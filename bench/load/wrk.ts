@@ -11,7 +11,7 @@ const responseSecondsMax = 10
 
 /** The requests to send; load.lua explains the numbers. */
 export type Load = {
-  requests: 'intent' | 'intent-key' | 'complete' | 'complete-key' | 'mixed'
+  requests: 'intent' | 'intent-key' | 'complete' | 'complete-key' | 'mixed' | 'read' | 'write'
   keysFile: string
   firstMember: number
   membersPerKey: number

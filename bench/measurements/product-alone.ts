@@ -22,8 +22,8 @@ export async function measureProductAlone(
   if (parts.has('overload')) {
     const service = await startService('product', { ...where, databaseUrl })
     results.overload = await measureOverload(service, dataset, { databaseUrl, seconds })
-    for (const { connections, statuses } of results.overload.floods) {
-      const flood = `overload at ${connections}`
+    for (const { kind, statuses } of results.overload.floods) {
+      const flood = `overload by ${kind}`
       console.log(`${flood}: ${JSON.stringify(statuses)}`)
       noteFault(results, flood, statuses.other === 0 ? null : `${statuses.other} responses had an unexpected status`)
     }

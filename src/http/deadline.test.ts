@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { exampleIssue } from '../contract/refusals.ts'
 import { type Reader, sql } from '../database/database.ts'
-import { sendCsv } from './bodies/csv.ts'
+import { csvHeaders, sendParts } from './bodies/csv.ts'
 import { createServer } from './server/create-server.ts'
 import type { App } from './server/server.ts'
 import { withIdempotency as withKey } from './with-idempotency.ts'
@@ -41,7 +41,7 @@ beforeAll(async () => {
         yield `${part}\r\n`
       }
     }
-    return sendCsv(request, reply, { name: 'file.csv', parts: parts() })
+    return sendParts(request, reply, { headers: csvHeaders('file.csv'), parts: parts() })
   })
   port = Number(new URL(await app.listen({ host: '127.0.0.1', port: 0 })).port)
 })

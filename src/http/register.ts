@@ -14,7 +14,6 @@ import type { ApiContext, App } from './server/server.ts'
 import {
   type CompleteResponse,
   read,
-  readPrepared,
   withBatchIdempotency,
   withIdempotency,
   withStartedWork,
@@ -80,7 +79,8 @@ function withoutIdempotency(handler: Handler): Handler {
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
 function handlerOf<Context extends ServedContext>(operation: Operation<Context>, context: Context): Handler {
-  const { db, batchDb } = context
+  const { db, batchDb = db } = context
+  const reading = { db, reader: 'isPrepared' in operation ? batchDb : db }
   const complete = completion(operation)
   if ('batch' in operation) {
     const { submit, respond } = operation.batch
@@ -110,7 +110,7 @@ function handlerOf<Context extends ServedContext>(operation: Operation<Context>,
               done: await withIdempotency(writeDb, request, reply, async tx => complete(await work(tx), call)),
             }),
             read: async work => ({
-              done: await read(db, request, reply, async reader => complete(await work(reader), call)),
+              done: await read({ db }, request, reply, async reader => complete(await work(reader), call)),
             }),
             download: file => ({ done: sendParts(request, reply, file) }),
           })
@@ -125,10 +125,9 @@ function handlerOf<Context extends ServedContext>(operation: Operation<Context>,
           }
         : async (request, reply) => {
             const call = new RequestCall(context, request, reply)
-            const work: Parameters<typeof read>[3] = async reader => complete(await operation.read(reader, call), call)
-            return operation.isPrepared && batchDb !== undefined
-              ? await readPrepared({ db, batchDb }, request, reply, work)
-              : await read(db, request, reply, work)
+            return await read(reading, request, reply, async reader =>
+              complete(await operation.read(reader, call), call),
+            )
           }
   const { csv, schema } = operation.success
   // Only where the caller's preference decides between JSON and a file.

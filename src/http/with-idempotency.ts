@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
-import type { BatchDb, Db, Reader, Tx } from '../database/database.ts'
+import type { Db, Reader, Tx } from '../database/database.ts'
 import {
   type BatchClaim,
   type Claim,
@@ -137,27 +137,18 @@ export async function withStartedWork<Result>(
   return send(reply, claimed === undefined ? await run() : await inTurn(claimed, () => hold(db, claimed, run)))
 }
 
-/** Runs a reading operation. It needs no transaction, unless it has an idempotency key to record. */
+/**
+ * Runs a reading operation. It needs no transaction, unless it has an idempotency key to record.
+ * @param reader what it reads with, if it has no key: the claim of a key waits longer for a lock than the connections of batches do
+ */
 export async function read(
-  db: Db,
+  { db, reader = db }: { db: Db; reader?: Reader },
   request: FastifyRequest,
   reply: FastifyReply,
   work: (reader: Reader) => Promise<CompleteResponse>,
 ): Promise<FastifyReply> {
   if (request.idempotencyKey !== undefined) return await withIdempotency(db, request, reply, work)
-  return send(reply, stored(await work(db)))
-}
-
-/** Like `read`, for a read on the hot path: it uses prepared statements on the connections of batches. */
-export async function readPrepared(
-  { db, batchDb }: { db: Db; batchDb: BatchDb },
-  request: FastifyRequest,
-  reply: FastifyReply,
-  work: (reader: Reader) => Promise<CompleteResponse>,
-): Promise<FastifyReply> {
-  // The claim of an idempotency key waits longer for a lock than a batch does.
-  if (request.idempotencyKey !== undefined) return await withIdempotency(db, request, reply, work)
-  return send(reply, stored(await work(batchDb)))
+  return send(reply, stored(await work(reader)))
 }
 
 const turns = new Map<string, Promise<void>>()

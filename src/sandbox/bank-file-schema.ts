@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { WireMoney } from '../kernel/money.ts'
 import { Instant } from '../kernel/time.ts'
@@ -6,8 +7,6 @@ import { batchStatuses } from '../payouts/books/batch-lifecycle.ts'
 import { type AnswerFormat, answerFormats } from '../payouts/formats/answers.ts'
 import { batchLevels } from '../payouts/formats/bank-files.ts'
 import { referencePattern } from '../payouts/payments/reference.ts'
-
-const strict = { additionalProperties: false }
 
 const reasonText = Type.Optional(
   Type.String({

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { amountMax, SignedMoney, WireMoney } from '../kernel/money.ts'
 import { GivenDuration, GivenInstant, Instant } from '../kernel/time.ts'
@@ -7,8 +8,6 @@ import { WithdrawalStatus } from '../withdrawals/schema.ts'
 import { type ReasonCode, reasons } from './bank.ts'
 import { dueKinds, nextKinds } from './due.ts'
 import { type Scenario, scenarios } from './scenarios.ts'
-
-const strict = { additionalProperties: false }
 
 /** Exactly one of the three. */
 export const ClockMove = Type.Object(

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import { CurrencyCode, WireMoney } from '../kernel/money.ts'
 import { payoutSpeeds } from './rules.ts'
 
-const strict = { additionalProperties: false }
 const name = Type.String({ examples: ['Bronze'] })
 const MoneyOrNull = Type.Union([WireMoney, Type.Null()])
 const CountOrNull = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])

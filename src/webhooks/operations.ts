@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
 import { operationsOn } from '../http/operation.ts'
 import { issue, problemOf } from '../kernel/errors.ts'
@@ -33,7 +34,6 @@ import * as webhooks from './webhooks.ts'
 const { operation } = operationsOn<WebhookContext>()
 
 const tag = 'Webhooks'
-const strict = { additionalProperties: false }
 const params = Type.Object({ webhookId: Id('webhook') })
 const location = { location: Type.String({ description: 'Path of the resource.' }) }
 const secondsPerHour = 3_600

@@ -1,13 +1,12 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
 import { EventType, eventTypes } from '../events/catalogue.ts'
 import { Id } from '../kernel/ids.ts'
 import { GivenInstant, Instant } from '../kernel/time.ts'
 import { Metadata } from '../metadata/schema.ts'
 import { limits as deliveryLimits, deliveryStates } from './deliveries.ts'
 import { attemptErrors } from './send.ts'
-
-const strict = { additionalProperties: false }
 
 const groups = [...new Set(eventTypes.map(type => `${type.split('.')[0]}.*`))]
 

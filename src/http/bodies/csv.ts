@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { mediaTypes } from '../../contract/media-types.ts'
 import { Deadline } from '../../kernel/deadline.ts'
 import { problem } from '../../kernel/errors.ts'
+import type { Download } from '../operation.ts'
 
 /** @throws Problem `UnsupportedMediaType` if the `content-type` names another character set */
 export function requireUtf8(request: FastifyRequest): void {
@@ -26,24 +27,10 @@ export function prefersCsv(accept: string | undefined): boolean {
 }
 
 /**
- * Streams a CSV file. The response is not stored for its idempotency key: it may be a hundred megabytes, and reading again does no
+ * Streams a file. The response is not stored for its idempotency key: it may be a hundred megabytes, and reading again does no
  * harm. An error during the stream is logged, because the status has already been sent.
- * @param name as in `csvHeaders`
  */
-export function sendCsv(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { name, parts }: { name: string; parts: AsyncIterable<string> },
-): FastifyReply {
-  return sendParts(request, reply, { headers: csvHeaders(name), parts })
-}
-
-/** Streams a file, like `sendCsv`. */
-export function sendParts(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { headers, parts }: { headers: Record<string, string>; parts: AsyncIterable<string> },
-): FastifyReply {
+export function sendParts(request: FastifyRequest, reply: FastifyReply, { headers, parts }: Download): FastifyReply {
   const file = Readable.from(inTime(parts))
   file.on('error', error => request.log.error({ err: error, requestId: request.id }, 'a file download was aborted'))
   return reply.headers(headers).send(file)

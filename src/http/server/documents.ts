@@ -44,7 +44,7 @@ function serveDocument(
   { plain, representation }: { plain: () => object; representation?: () => object },
 ): void {
   const files = new Map<() => object, Promise<StaticFile>>()
-  app.get(address, { schema: { hide: true } }, async (request, reply) => {
+  app.get(address, async (request, reply) => {
     const { prefer } = request.query as { prefer?: string }
     const document = prefer === 'representation' && representation !== undefined ? representation : plain
     const file = files.get(document) ?? staticFile('application/json; charset=utf-8', documentText(document()))

@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify'
+import { compileValidation } from '../../contract/validation.ts'
 import { findLogo, type Logo } from '../../partners/logos.ts'
 import type { ApiContext, App } from '../server/server.ts'
 
@@ -6,11 +7,11 @@ import type { ApiContext, App } from '../server/server.ts'
 export function logoRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/console/v1/logo',
-    { config: { console: 'user', roles: ['admin'] }, schema: { hide: true, operationId: 'getLogo' } },
+    { config: { console: 'user', roles: ['admin'], validate: compileValidation({}) } },
     async (request, reply) => send(reply, await findLogo(db, request.partner.id)),
   )
   // The session names the partner, so no address leads to another partner's logo.
-  app.get('/m/logo', { config: { session: 'read' }, schema: { hide: true } }, async (request, reply) =>
+  app.get('/m/logo', { config: { session: 'read' } }, async (request, reply) =>
     send(reply, await findLogo(db, request.partner.id)),
   )
 }

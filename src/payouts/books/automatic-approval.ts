@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
+import { strict } from '../../contract/strict.ts'
 import { amountMax } from '../../kernel/money.ts'
 
-const strict = { additionalProperties: false }
 const Amount = Type.Integer({ minimum: 0, maximum: amountMax })
 
 /** How payments of a rail are approved. Without it, two people approve every batch. */

@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
+import { strict } from '../../../contract/strict.ts'
 import type { Mode } from '../../../partners/partners.ts'
 import { Approval, type AutomaticApproval, faultsOfApproval, toAutomatic } from '../../books/automatic-approval.ts'
 import { epcName } from '../../formats/sepa/names.ts'
 import { RailName } from '../../payments/rail-name.ts'
 
-const strict = { additionalProperties: false }
 const File = Type.String({ pattern: '^/.' })
 
 const priorities = ['instant', 'fast', 'regular', 'wire'] as const

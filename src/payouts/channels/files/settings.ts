@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { type BankAccount, check } from '../../../bank-accounts/rules.ts'
+import { strict } from '../../../contract/strict.ts'
 import { isGeneratedId } from '../../../kernel/ids.ts'
 import { Approval, faultsOfApproval, toAutomatic } from '../../books/automatic-approval.ts'
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'
@@ -16,7 +17,6 @@ import { standard18Format } from '../../formats/standard18/format.ts'
 import type { ArucsOptions } from '../../formats/standard18/read-arucs.ts'
 import { RailName } from '../../payments/rail-name.ts'
 
-const strict = { additionalProperties: false }
 const Day = Type.String({ pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$' })
 
 const Name = Type.String({ minLength: 1, maxLength: 140 })

@@ -95,3 +95,6 @@ export const pageFields = {
 export const totalField = {
   total: Type.Integer({ title: 'ListTotal', minimum: 0, description: 'Number of entries in the whole list.' }),
 }
+export const hasMoreField = {
+  hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
+}

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { actions } from '../audit-log/actions.ts'
 import * as auditLog from '../audit-log/audit-log.ts'
-import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { TextOrNull } from '../contract/fields.ts'
+import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
@@ -11,8 +12,6 @@ import { GivenDayOrInstant, Instant, parseInstant } from '../kernel/time.ts'
 import { findState } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
 import { usersOf } from '../users/users.ts'
-
-const TextOrNull = Type.Union([Type.String(), Type.Null()])
 
 const filters = {
   actor: Type.Optional(
@@ -89,7 +88,7 @@ const success = {
           { title: 'AuditEntry', ...strict },
         ),
       ),
-      hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
+      ...hasMoreField,
     },
     { title: 'AuditEntries', ...strict },
   ),

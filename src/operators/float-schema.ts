@@ -1,8 +1,8 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { strict } from '../contract/strict.ts'
 import type * as float from '../float/float.ts'
 import { Id } from '../kernel/ids.ts'
-import { allToWire, CurrencyCode, type Money, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { allToWire, CurrencyCode, type Money, signedMoney, toWire, WireMoney } from '../kernel/money.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import type { AccountDay } from '../payouts/books/balances.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
@@ -10,16 +10,13 @@ import * as dues from '../settlements/dues.ts'
 
 export const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
-/** Money of either sign. */
-export const signed = (description: string) => Type.Unsafe<Static<typeof SignedMoney>>({ ...SignedMoney, description })
-
 export const Float = Type.Object(
   {
     currency: CurrencyCode,
-    float: signed('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
-    pending: signed('Pending payouts.'),
-    free: signed('The float less the pending payouts.'),
-    uncovered: signed('Costs that the operator bears and has not covered, so that the float lacks them.'),
+    float: signedMoney('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
+    pending: signedMoney('Pending payouts.'),
+    free: signedMoney('The float less the pending payouts.'),
+    uncovered: signedMoney('Costs that the operator bears and has not covered, so that the float lacks them.'),
     floor: Type.Union([WireMoney, Type.Null()], {
       description: 'While less than this is free, members cannot withdraw. Null disables the floor.',
     }),
@@ -35,8 +32,8 @@ const SettlementDue = Type.Object(
       description: 'The reference that the transfer must bear.',
       examples: ['MMS4R8V2M6T0X9Y3B'],
     }),
-    amount: signed('Negative if the employer is owed money.'),
-    due: signed('The amount that has not arrived.'),
+    amount: signedMoney('Negative if the employer is owed money.'),
+    due: signedMoney('The amount that has not arrived.'),
     settledAt: Instant,
   },
   { title: 'SettlementDue', ...strict },
@@ -52,10 +49,12 @@ export const AccountDays = Type.Array(
           'The ids of the partners whose floats are on the account, and `default` for all partners without a separate account.',
       }),
       day: Day,
-      bank: signed('The balance that the bank states for the end of the day.'),
-      book: signed('The sum of the floats on the account.'),
-      uncovered: signed('The part that these floats lack because the operator bears a cost that was not covered yet.'),
-      difference: signed('The balance that the bank states, less the balance in the books.'),
+      bank: signedMoney('The balance that the bank states for the end of the day.'),
+      book: signedMoney('The sum of the floats on the account.'),
+      uncovered: signedMoney(
+        'The part that these floats lack because the operator bears a cost that was not covered yet.',
+      ),
+      difference: signedMoney('The balance that the bank states, less the balance in the books.'),
     },
     { title: 'AccountDay', ...strict },
   ),
@@ -91,7 +90,7 @@ export const Floats = Type.Object(
 export const RecordedMovement = Type.Object(
   {
     id: Id('floatMovement'),
-    amount: signed('Negative if the employer was paid.'),
+    amount: signedMoney('Negative if the employer was paid.'),
     reference: Type.Union([Type.String(), Type.Null()]),
     at: Instant,
     hasMoved: Type.Boolean({ description: 'False if the reference was recorded before, at `at`: nothing moved now.' }),

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { Count } from '../contract/fields.ts'
 import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, SignedMoney, WireMoney } from '../kernel/money.ts'
@@ -8,10 +9,8 @@ import { stops } from './partner-schema.ts'
 import { ImportingFile } from './payout-schema.ts'
 import { bankOf, type Status as FoundStatus } from './status.ts'
 
-const count = Type.Integer({ minimum: 0 })
-
 const Unfinished = Type.Object(
-  { count, oldest: InstantOrNull, stuck: count },
+  { count: Count, oldest: InstantOrNull, stuck: Count },
   { title: 'UnfinishedWithdrawals', ...strict },
 )
 
@@ -40,14 +39,14 @@ export const Status = Type.Object(
     ),
     queue: Type.Object(
       {
-        due: count,
+        due: Count,
         oldestDueAt: InstantOrNull,
-        givenUp: Type.Array(Type.Object({ task: Type.String(), count }, { title: 'GivenUpTask', ...strict })),
+        givenUp: Type.Array(Type.Object({ task: Type.String(), count: Count }, { title: 'GivenUpTask', ...strict })),
       },
       { title: 'StatusQueue', ...strict },
     ),
-    batchesToApprove: count,
-    openExceptions: count,
+    batchesToApprove: Count,
+    openExceptions: Count,
     lastBackupAt: Type.Union([Instant, Type.Null()], { description: 'When the last recorded backup was taken.' }),
     importing: Type.Array(ImportingFile, { description: 'Bank files that are partly imported.' }),
     differences: AccountDifferences,
@@ -58,12 +57,9 @@ export const Status = Type.Object(
         { title: 'LowFloat', ...strict },
       ),
     ),
-    partners: count,
+    partners: Count,
     stopped: Type.Array(
-      Type.Object(
-        { id: Id('partner'), name: Type.String(), ...stops },
-        { title: 'StoppedPartner', ...strict },
-      ),
+      Type.Object({ id: Id('partner'), name: Type.String(), ...stops }, { title: 'StoppedPartner', ...strict }),
     ),
   },
   { title: 'Status', ...strict },

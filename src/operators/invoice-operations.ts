@@ -5,10 +5,10 @@ import type { Reader } from '../database/database.ts'
 import * as invoices from '../fees/invoices.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
-import { allToWire, CurrencyCode, toWire } from '../kernel/money.ts'
+import { allToWire, CurrencyCode, signedMoney, toWire } from '../kernel/money.ts'
 import { Instant } from '../kernel/time.ts'
 import { partnerNow } from '../partners/clocks.ts'
-import { Day, signed } from './float-schema.ts'
+import { Day } from './float-schema.ts'
 import { line } from './partner-schema.ts'
 import { Month } from './revenue-operations.ts'
 
@@ -28,7 +28,7 @@ const summary = {
   status: InvoiceStatus,
   firstDay: Type.Unsafe<string>({ ...Day, description: 'The first day with a fee.' }),
   lastDay: Type.Unsafe<string>({ ...Day, description: 'The last day that the invoice covers.' }),
-  sum: signed('The amount that the partner has to pay.'),
+  sum: signedMoney('The amount that the partner has to pay.'),
   issuedAt: Instant,
   paid: Type.Union(
     [Type.Object({ reference: Type.String(), on: Day }, { title: 'InvoicePaid', ...strict }), Type.Null()],
@@ -41,9 +41,9 @@ const InvoiceLine = Type.Object(
     day: Day,
     tier: Type.String({ examples: ['Gold'] }),
     withdrawals: Type.Integer({ description: 'Withdrawals that were charged a fee on the day.' }),
-    fees: signed('Their fees.'),
+    fees: signedMoney('Their fees.'),
     givenBack: Type.Integer({ description: 'Withdrawals whose fee was given back on the day.' }),
-    feesGivenBack: signed('Their fees.'),
+    feesGivenBack: signedMoney('Their fees.'),
   },
   { title: 'InvoiceLine', ...strict },
 )

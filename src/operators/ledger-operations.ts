@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { Count, TextOrNull } from '../contract/fields.ts'
 import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
@@ -6,7 +7,6 @@ import { Instant, InstantOrNull } from '../kernel/time.ts'
 import * as verifications from '../verification/verifications.ts'
 
 const tag = 'Operations'
-const count = Type.Integer({ minimum: 0 })
 
 const LedgerVerification = Type.Object(
   {
@@ -19,8 +19,8 @@ const LedgerVerification = Type.Object(
     requestedAt: Instant,
     startedAt: InstantOrNull,
     endedAt: InstantOrNull,
-    checksDone: count,
-    checksTotal: count,
+    checksDone: Count,
+    checksTotal: Count,
     checks: Type.Union([
       Type.Array(
         Type.Object(
@@ -45,7 +45,7 @@ const LedgerVerification = Type.Object(
       ),
       Type.Null(),
     ]),
-    problem: Type.Union([Type.String(), Type.Null()]),
+    problem: TextOrNull,
   },
   { title: 'LedgerVerification', ...strict },
 )

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
@@ -46,7 +46,7 @@ const listMemberJobs = operation({
             { title: 'ListedMemberJob', ...strict },
           ),
         ),
-        hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
+        ...hasMoreField,
       },
       { title: 'ListedMemberJobs', ...strict },
     ),

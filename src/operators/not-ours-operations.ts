@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { TextOrNull } from '../contract/fields.ts'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { operationsOn } from '../http/operation.ts'
@@ -16,7 +17,6 @@ import { railName } from './rail-operations.ts'
 const { operation } = operationsOn<RailsContext>()
 
 const tag = 'Payouts'
-const TextOrNull = Type.Union([Type.String(), Type.Null()])
 
 const text = Type.String({
   minLength: notOurs.textCharsMin,

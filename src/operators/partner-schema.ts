@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { Count, TextOrNull } from '../contract/fields.ts'
 import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { visibleFormat } from '../kernel/text.ts'
@@ -6,9 +7,6 @@ import { Instant, InstantOrNull } from '../kernel/time.ts'
 import { scopes } from '../partners/api-keys.ts'
 import { Settings, SomeSettings } from '../partners/settings.ts'
 import { Day, Float } from './float-schema.ts'
-
-const count = Type.Integer({ minimum: 0 })
-const TextOrNull = Type.Union([Type.String(), Type.Null()])
 
 /** One line of text, without leading or trailing spaces. */
 export function line(charactersMax: number, options: { description?: string; examples?: string[] } = {}) {
@@ -58,8 +56,8 @@ export const Partners = Type.Object(
       ),
     ),
     total: Type.Integer({ minimum: 0 }),
-    skip: count,
-    take: count,
+    skip: Count,
+    take: Count,
   },
   { title: 'Partners', ...strict },
 )
@@ -74,8 +72,8 @@ export const Partner = Type.Object(
       Type.Null(),
     ]),
     floats: Type.Array(Float),
-    keys: Type.Object({ valid: count, expired: count, revoked: count }, { title: 'KeyCounts', ...strict }),
-    members: Type.Object({ active: count, invited: count, inactive: count }, { title: 'MemberCounts', ...strict }),
+    keys: Type.Object({ valid: Count, expired: Count, revoked: Count }, { title: 'KeyCounts', ...strict }),
+    members: Type.Object({ active: Count, invited: Count, inactive: Count }, { title: 'MemberCounts', ...strict }),
   },
   { title: 'Partner', ...strict },
 )

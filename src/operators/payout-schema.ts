@@ -1,4 +1,6 @@
 import { type Static, Type } from 'typebox'
+import { TextOrNull } from '../contract/fields.ts'
+import { hasMoreField } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
@@ -10,12 +12,8 @@ import { outcomesByHand } from '../payouts/books/outcomes.ts'
 import type { Proposal } from '../payouts/books/proposals.ts'
 import { answerSources, type PaymentHistory } from '../payouts/history.ts'
 import { referencePattern } from '../payouts/payments/reference.ts'
+import { Day } from './float-schema.ts'
 import { line } from './partner-schema.ts'
-
-const TextOrNull = Type.Union([Type.String(), Type.Null()])
-const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
-
-const hasMore = Type.Boolean({ description: 'Whether there are more after the last of these.' })
 
 const reason = Type.Union([Type.String(), Type.Null()], { description: 'Null if none was given.' })
 
@@ -148,7 +146,7 @@ const batch = {
 const batchSummary = Type.Object(batch, { title: 'PayoutBatchSummary', ...strict })
 
 export const Batches = Type.Object(
-  { batches: Type.Array(batchSummary), hasMore },
+  { batches: Type.Array(batchSummary), ...hasMoreField },
   { title: 'PayoutBatches', ...strict },
 )
 
@@ -236,7 +234,7 @@ export const Payments = Type.Object(
         { title: 'BatchPayment', ...strict },
       ),
     ),
-    hasMore,
+    ...hasMoreField,
   },
   { title: 'BatchPayments', ...strict },
 )
@@ -368,7 +366,7 @@ export const OpenProposals = Type.Object(
         { title: 'PayoutProposal', ...strict },
       ),
     ),
-    hasMore,
+    ...hasMoreField,
   },
   { title: 'PayoutProposals', ...strict },
 )
@@ -398,7 +396,7 @@ export const ExceptionDetails = Type.Object(
 )
 
 export const Exceptions = Type.Object(
-  { exceptions: Type.Array(Exception), hasMore },
+  { exceptions: Type.Array(Exception), ...hasMoreField },
   { title: 'PayoutExceptions', ...strict },
 )
 

@@ -7,11 +7,11 @@ import * as float from '../float/float.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
-import { allToWire, CurrencyCode, fromWire, inDecimals, toWire, WireMoney } from '../kernel/money.ts'
+import { allToWire, CurrencyCode, fromWire, inDecimals, signedMoney, toWire, WireMoney } from '../kernel/money.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import { findState } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
-import { Day, movementOnWire, RecordedMovement, signed } from './float-schema.ts'
+import { Day, movementOnWire, RecordedMovement } from './float-schema.ts'
 import { line } from './partner-schema.ts'
 
 const tag = 'Finance'
@@ -29,14 +29,14 @@ const Revenues = Type.Object(
       Type.Object(
         {
           currency: CurrencyCode,
-          inFloat: signed(
+          inFloat: signedMoney(
             'Collected fees that are still in the float. Less than zero if fees were booked back after they were taken out.',
           ),
-          collected: signed('Fees of members that have become revenue, less those booked back.'),
-          withdrawn: signed('The part that was taken out of the float.'),
-          arriving: signed('Fees of members that settlements cover, and whose money has not arrived.'),
-          invoiced: signed('Employers’ fees that open invoices bill.'),
-          paid: signed('Employers’ fees whose invoices are paid.'),
+          collected: signedMoney('Fees of members that have become revenue, less those booked back.'),
+          withdrawn: signedMoney('The part that was taken out of the float.'),
+          arriving: signedMoney('Fees of members that settlements cover, and whose money has not arrived.'),
+          invoiced: signedMoney('Employers’ fees that open invoices bill.'),
+          paid: signedMoney('Employers’ fees whose invoices are paid.'),
         },
         { title: 'Revenue', ...strict },
       ),
@@ -53,11 +53,11 @@ const RevenueAfterMovement = Type.Object(
 const count = (description: string) => Type.Integer({ description })
 const feeColumns = {
   withdrawals: count('Withdrawals that were charged a fee.'),
-  memberFees: signed('Their fees that members pay.'),
-  employerFees: signed('Their fees that the employer pays.'),
+  memberFees: signedMoney('Their fees that members pay.'),
+  employerFees: signedMoney('Their fees that the employer pays.'),
   givenBack: count('Withdrawals whose fee was given back.'),
-  memberFeesGivenBack: signed('Their fees that members had paid.'),
-  employerFeesGivenBack: signed('Their fees that the employer had to pay.'),
+  memberFeesGivenBack: signedMoney('Their fees that members had paid.'),
+  employerFeesGivenBack: signedMoney('Their fees that the employer had to pay.'),
 }
 
 const Statement = Type.Object(
@@ -75,7 +75,7 @@ const Statement = Type.Object(
         {
           currency: CurrencyCode,
           ...feeColumns,
-          collected: signed('Fees of members that became revenue in the month, less those booked back.'),
+          collected: signedMoney('Fees of members that became revenue in the month, less those booked back.'),
         },
         { title: 'FeeSums', ...strict },
       ),

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { Count } from '../contract/fields.ts'
 import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { operation } from '../http/operation.ts'
@@ -18,7 +19,6 @@ import { line } from './partner-schema.ts'
 import { effectOf, type TierEffect } from './tier-effect.ts'
 
 const tag = 'Tiers'
-const count = Type.Integer({ minimum: 0 })
 const ofPartner = Type.Object({ partnerId: Id('partner') })
 const params = Type.Object({ partnerId: Id('partner'), tier: line(60, { examples: ['Bronze'] }) })
 
@@ -27,7 +27,7 @@ const Version = {
   since: Type.Unsafe<string>({ ...Instant, description: 'When this version took effect.' }),
   ...termFields,
 }
-const Members = Type.Object({ active: count, invited: count }, { title: 'TierMembers', ...strict })
+const Members = Type.Object({ active: Count, invited: Count }, { title: 'TierMembers', ...strict })
 
 const OperatorTier = Type.Object(
   { name: Type.String({ examples: ['Bronze'] }), currency: CurrencyCode, members: Members, ...Version },
@@ -69,12 +69,12 @@ const NewTerms = Type.Object(
   { title: 'NewTierTerms', ...strict },
 )
 
-const Affected = Type.Object({ members: count, total: WireMoney }, { title: 'AffectedMembers', ...strict })
+const Affected = Type.Object({ members: Count, total: WireMoney }, { title: 'AffectedMembers', ...strict })
 const TierPreview = Type.Object(
   {
     hasChanged: Type.Boolean({ description: 'Whether the terms differ from those in force.' }),
     members: Members,
-    openIntents: count,
+    openIntents: Count,
     gain: Type.Unsafe<Static<typeof Affected>>({
       ...Affected,
       description: 'Members who could receive more, and how much more together.',
@@ -83,7 +83,7 @@ const TierPreview = Type.Object(
       ...Affected,
       description: 'Members who could receive less, and how much less together.',
     }),
-    unchanged: count,
+    unchanged: Count,
     most: Type.Array(
       Type.Object(
         { memberId: Id('member'), before: WireMoney, after: WireMoney },

@@ -10,7 +10,7 @@ import { type OperationContext, operations } from './operations.ts'
 import type { Installation } from './operators/operation-context.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
-import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
+import { banksOn, fileRailsOf, type Rail } from './payouts/channels/rail.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
 import { openSimulatedBank } from './payouts/registry.ts'
 import { consoleFiles } from './site/console/routes.ts'
@@ -20,7 +20,6 @@ import { packageFiles } from './site/packages/routes.ts'
 import { Fence } from './webhooks/fence.ts'
 import { webhooksSection } from './webhooks/openapi.ts'
 import { withdrawalBatches } from './withdrawals/batches.ts'
-import type { Banks } from './withdrawals/facts.ts'
 import type { Tasks } from './worker/task.ts'
 
 /**
@@ -63,10 +62,7 @@ export async function buildApp(
   memberTemplateRoutes(app)
   consoleFiles(app)
   const railOf = (currency: Currency) => rails.find(rail => rail.currency === currency)
-  const banks: Banks = {
-    hasRail: currency => context.bankOf(currency) !== null,
-    accountRefusal: (currency, account) => railOf(currency)?.accountRefusal(account),
-  }
+  const banks = banksOn(rails, context.bankOf)
   const operationContext: OperationContext = {
     ...context,
     ...signInContext(context),

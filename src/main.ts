@@ -19,7 +19,7 @@ import type { Clock } from './kernel/time.ts'
 import type { Installation, InstallationContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
 import type { Channel } from './payouts/channels/channel.ts'
-import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
+import { banksOn, fileRailsOf, type Rail } from './payouts/channels/rail.ts'
 import { openSimulatedBank } from './payouts/registry.ts'
 import { RequestLog } from './requests/recorder.ts'
 import { ensureInstallationKey, openSealer } from './sealing/installation-keys.ts'
@@ -195,9 +195,10 @@ export async function operatorContext(
   { settings, sealer, log }: { settings: Settings; sealer: Sealer; log: Logger },
 ): Promise<InstallationContext> {
   const rails = await readRails(settings)
+  const bankOf = banksOf(settings, rails)
   return {
     ...{ db, batchDb, withCopying, sealer, log, now: systemClock, mode: settings.MIDMONTH_MODE },
-    ...{ bankOf: banksOf(settings, rails), rails, installation: installationOf(settings, { keySource }) },
+    ...{ bankOf, rails, banks: banksOn(rails, bankOf), installation: installationOf(settings, { keySource }) },
   }
 }
 

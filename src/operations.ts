@@ -17,12 +17,14 @@ import { journalOperations } from './operators/journal-operations.ts'
 import { keyOperations } from './operators/key-operations.ts'
 import { ledgerOperations } from './operators/ledger-operations.ts'
 import { memberJobOperations } from './operators/member-job-operations.ts'
+import { operatorMemberOperations } from './operators/member-operations.ts'
 import type { InstallationContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
 import { payoutOperations } from './operators/payout-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
 import { revenueOperations } from './operators/revenue-operations.ts'
 import { operatorTierOperations } from './operators/tier-operations.ts'
+import { operatorWithdrawalOperations } from './operators/withdrawal-operations.ts'
 import { overviewOperations } from './overview/operations.ts'
 import { payCycleOperations } from './pay-cycles/operations.ts'
 import { payRunFileOperations } from './pay-runs/file-operations.ts'
@@ -79,6 +81,8 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...ledgerOperations,
   ...auditOperations,
   ...memberJobOperations,
+  ...operatorMemberOperations,
+  ...operatorWithdrawalOperations,
   ...healthOperations,
   ...serviceOperations,
 ]

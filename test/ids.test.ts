@@ -56,6 +56,7 @@ const bodies: Record<string, object> = {
   resumePartner: {},
   suspendPartner: {},
   restorePartner: {},
+  releaseMember: {},
   ...Object.fromEntries(['previewTier', 'saveTier'].map(id => [id, { currency: 'GBP', version: 1, ...terms() }])),
   fundFloat: { amount: gbp(1_000) },
   withdrawFloat: { amount: gbp(1_000) },
@@ -102,7 +103,7 @@ test('the documents contain the operations under test', () => {
   expect(byPath.length).toBeGreaterThanOrEqual(20)
   expect(byPathOfOperators.length).toBeGreaterThanOrEqual(30)
   expect(new Set(byPathOfOperators.map(({ prefix }) => prefix))).toEqual(
-    new Set(['par_', 'key_', 'bat_', 'pex_', 'pxr_', 'lv_', 'ivc_']),
+    new Set(['par_', 'key_', 'bat_', 'pex_', 'pxr_', 'lv_', 'ivc_', 'mem_', 'w_']),
   )
   expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(
     new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_', 'we_', 'evt_', 'req_', 'bat_']),

@@ -7,7 +7,6 @@ import { Id } from '../kernel/ids.ts'
 import { payroll } from '../users/roles.ts'
 import { auditOf } from './audit.ts'
 import * as members from './members.ts'
-import { release } from './restrictions.ts'
 
 const Reason = Type.String({ pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$', minLength: 3, maxLength: 200 })
 
@@ -46,23 +45,5 @@ const reinstateMember = consoleOperation({
   },
 })
 
-/** Like `midmonth member release`, for operators only. Idempotent. */
-const releaseMember = consoleOperation({
-  id: 'releaseMember',
-  method: 'POST',
-  path: '/console/v1/members/:memberId/release',
-  console: 'user',
-  roles: [],
-  params,
-  body: Type.Object({ reason: Type.Optional(Reason) }, strict),
-  async write(tx, { partner, params: { memberId }, body: { reason = null } }) {
-    const before = await release(tx, { partnerId: partner.id, memberId })
-    const body = { released: true }
-    if (before.accountRefused === null && before.reviewReason === null) return { body, resourceId: memberId }
-    const details = { before, after: { accountRefused: null, reviewReason: null }, reason }
-    return { body, resourceId: memberId, audit: { action: 'member.release', details } }
-  },
-})
-
 /** Operations on one member for users of the console. No partner's server needs them. */
-export const consoleOperations = [revealAccount, reinstateMember, releaseMember]
+export const consoleOperations = [revealAccount, reinstateMember]

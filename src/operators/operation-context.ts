@@ -1,10 +1,12 @@
 import type { ApiContext } from '../http/server/server.ts'
 import type { Rail } from '../payouts/channels/rail.ts'
+import type { Banks } from '../withdrawals/facts.ts'
 
 /** What the operations about rails and payments run on. */
 export type RailsContext = ApiContext & {
   /** The configured rails. */
   rails: readonly Rail[]
+  banks: Banks
 }
 
 /** What the operations about the installation run on. */

@@ -33,7 +33,6 @@ const recorded: Record<string, Action[] | { because: string }> = {
   'PUT /console/v1/logo': ['partner.set_logo'],
   'DELETE /console/v1/logo': ['partner.remove_logo'],
   'POST /console/v1/members/:memberId/reinstate': ['member.reinstate'],
-  'POST /console/v1/members/:memberId/release': ['member.release'],
 }
 
 const password = 'correct horse battery'
@@ -155,11 +154,6 @@ test('each change in the console leaves its rows once, with the user and the req
   await does('PUT /console/v1/logo', admin, { body: { data: picture } })
   await does('DELETE /console/v1/logo', admin)
   await does('POST /console/v1/members/:memberId/reinstate', admin, { params: [memberId] })
-  await harness.db.updateTable('members').set({ reviewReason: 'MD07' }).where('id', '=', memberId).execute()
-  const release = { params: [memberId], body: { reason: 'the bank confirmed it' } }
-  expect((await does('POST /console/v1/members/:memberId/release', operator, release)).found).toMatchObject([
-    { partnerId: harness.partner.id, resourceId: memberId, details: { before: { reviewReason: 'MD07' } } },
-  ])
   const asOperator = { params: [adminId], partner: null }
   const made = await does('POST /console/v1/users/:userId/password-link', operator, asOperator)
   await does('POST /console/v1/password/reset', undefined, { body: { token: tokenOf(made), newPassword: password } })

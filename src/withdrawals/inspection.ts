@@ -12,7 +12,12 @@ import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
 // A worker claims a due withdrawal within seconds, and after a restart within a minute.
 const overdueMs = 5 * 60_000
 
-type StuckReason = 'no worker submits it' | 'no worker polls the bank' | 'the bank gives no final report'
+export const stuckReasons = [
+  'no worker submits it',
+  'no worker polls the bank',
+  'the bank gives no final report',
+] as const
+type StuckReason = (typeof stuckReasons)[number]
 
 export type Inspected = Withdrawal & {
   partnerId: string
@@ -30,10 +35,10 @@ export type Inspected = Withdrawal & {
 }
 
 export type InspectionFilter = {
-  partnerId?: string
-  memberId?: string
-  statuses?: WithdrawalStatus[]
-  isStuck?: boolean
+  partnerId?: string | undefined
+  memberId?: string | undefined
+  statuses?: WithdrawalStatus[] | undefined
+  isStuck?: boolean | undefined
 }
 
 /**

@@ -108,11 +108,15 @@ test('only operators release a member who is held for review', async () => {
   const memberId = await harness.addMember({ available: 10_000 })
   await harness.db.updateTable('members').set({ reviewReason: 'MD07' }).where('id', '=', memberId).execute()
   expect((await ask(memberId)).body.refusal).toMatchObject({ cause: 'review' })
-  const release = (user: ConsoleUser, partner = harness.partner.id) =>
-    user.call('POST', `/console/v1/members/${memberId}/release`, { body: {}, partner })
+  const release = (user: ConsoleUser) =>
+    user.call('POST', `/operator/v1/members/${memberId}/release`, { body: { reason: 'the bank confirmed it' } })
   expect((await release(payroll)).status).toBe(403)
-  expect((await release(operator, harness.other.partner.id)).status).toBe(404)
   expect((await ask(memberId)).body.refusal).toMatchObject({ cause: 'review' })
-  expect((await release(operator)).status).toBe(200)
+  for (const released of [true, false])
+    expect(await release(operator)).toMatchObject({ status: 200, body: { id: memberId, released } })
   expect((await ask(memberId)).body.refusal).toBeNull()
+  const { body } = await operator.call('GET', `/operator/v1/audit-log?resourceId=${memberId}&actions=member.release`)
+  expect(body.entries).toMatchObject([
+    { partnerId: harness.partner.id, details: { before: { reviewReason: 'MD07' }, reason: 'the bank confirmed it' } },
+  ])
 })

@@ -242,6 +242,7 @@ test('withdrawals, members and jobs can be shown by id alone, with amounts as Mo
       employerFee: gbp(0),
       bankAccount: { lastFour: '4958' },
       timeline: [{ status: 'held' }, ...shown.timeline.slice(1)],
+      stuck: null,
     },
   })
   expect(JSON.stringify(shown)).not.toContain('66374958')

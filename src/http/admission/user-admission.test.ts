@@ -76,7 +76,7 @@ const writing = [
   ['POST', '/console/v1/invitations/accept'],
   ['POST', '/console/v1/errors'],
   ['POST', '/console/v1/members/mem_123/account'],
-  ['POST', '/console/v1/members/mem_123/release'],
+  ['POST', '/operator/v1/members/mem_123/release'],
   ['PUT', '/console/v1/logo'],
   ['DELETE', '/console/v1/logo'],
   ['POST', '/operator/v1/partners'],

@@ -6,6 +6,7 @@ import { problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { Clock } from '../../kernel/time.ts'
 import type { Mode } from '../../partners/partners.ts'
+import type { Banks } from '../../withdrawals/facts.ts'
 import type { AutomaticApproval } from '../books/automatic-approval.ts'
 import type { FileRailSettings } from '../books/file-rail-settings.ts'
 import type { Channel } from './channel.ts'
@@ -63,6 +64,14 @@ export function channelType<Schema extends TSchema>({
     // The casts hold because readRails validates each rail against the schema of its type.
     faults: (given, mode) => faults(given as Static<Schema>, mode),
     configure: (given, mode) => configure(given as Static<Schema>, mode),
+  }
+}
+
+/** Which currencies are paid, and which accounts their banks refuse. */
+export function banksOn(rails: readonly Rail[], bankOf: (currency: Currency) => string | null): Banks {
+  return {
+    hasRail: currency => bankOf(currency) !== null,
+    accountRefusal: (currency, account) => rails.find(rail => rail.currency === currency)?.accountRefusal(account),
   }
 }
 

@@ -157,6 +157,15 @@ export type BatchPayments = {
   hasMore: boolean
 }
 
+/** The API key that the request was made with, or the user of the console. */
+export type CallerId = string
+
+export type CheckedAccount = {
+  lastFour: string
+  /** Whether the number can exist. */
+  check: 'valid' | 'invalid' | 'unknown'
+}
+
 export type ClosingByText = {
   rail: string
   /** A text that the bank’s words contain, in any letter case and with any blanks. */
@@ -184,6 +193,11 @@ export type EarlyClosing = {
   /** Why. */
   note: string
 }
+
+/** The id of the event, which is also the `webhook-id` of each request. */
+export type EventId = `evt_${string}`
+
+export type EventType = 'intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered'
 
 export type ExceptionClosing = {
   decision: 'ignore' | 'attach' | 'give_back' | 'book' | 'recover' | 'write_off'
@@ -368,6 +382,97 @@ export type ImportingFile = {
   receivedAt: Instant
 }
 
+export type InspectedMember = {
+  id: MemberId
+  partnerId: PartnerId
+  status: MemberStatus
+  email: string
+  firstName: string
+  lastName: string
+  workerId: string | null
+  enablePayroll: boolean
+  tier: string
+  tierVersion: number
+  bankAccount: CheckedAccount | null
+  available: Money
+  /** Whether the member could withdraw the lowest amount now. */
+  canWithdraw: boolean
+  /** Why the member could not. */
+  refusal: string | null
+  /** Why the bank refused a payment to the account; null once the account is changed. */
+  accountRefused: string | null
+  /** Why the member cannot withdraw until an operator releases them. */
+  reviewReason: string | null
+  withdrawalsToday: number
+  withdrawalsThisCycle: number
+  /** The latest 5. */
+  withdrawals: InspectedWithdrawal[]
+}
+
+export type InspectedWithdrawal = {
+  id: WithdrawalId
+  partnerId: PartnerId
+  memberId: MemberId
+  withdrawalIntentId: WithdrawalIntentId
+  payCycleId: PayCycleId
+  status: WithdrawalStatus
+  amount: Money
+  netAmount: Money
+  fee: Money
+  employerFee: Money
+  createdAt: Instant
+  /** When its next step with the bank is due; null if there is none. */
+  dueAt: Instant | null
+  /** Calls to the bank so far. */
+  attempts: number
+  /** Why it entered its status, in the words of the bank or of the caller. */
+  reason: string | null
+  /** The pay cycle that its refund was booked in, if its own had closed by then. */
+  adjustedInCycleId: PayCycleId | null
+  /** Why it needs attention; null if it does not. */
+  stuck: 'no worker submits it' | 'no worker polls the bank' | 'the bank gives no final report' | null
+}
+
+export type InspectedWithdrawalDetails = {
+  id: WithdrawalId
+  withdrawalIntentId: WithdrawalIntentId
+  memberId: MemberId
+  payCycleId: PayCycleId
+  status: WithdrawalStatus
+  amount: Money
+  netAmount: Money
+  fee: Money
+  bankAccount: LastFour
+  /** The member’s available balance right after this withdrawal was booked. */
+  balanceAfter: Money
+  /** Every status of the withdrawal so far, oldest first. */
+  timeline: WithdrawalTimelineEntry[]
+  createdAt: Instant
+  /** When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null. */
+  expectedAt: Instant | null
+  /** The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted. */
+  paymentReference: string | null
+  metadata: Metadata
+  partnerId: PartnerId
+  employerFee: Money
+  /** When its next step with the bank is due; null if there is none. */
+  dueAt: Instant | null
+  /** Calls to the bank so far. */
+  attempts: number
+  /** Why it entered its status, in the words of the bank or of the caller. */
+  reason: string | null
+  /** The pay cycle that its refund was booked in, if its own had closed by then. */
+  adjustedInCycleId: PayCycleId | null
+  /** Why it needs attention; null if it does not. */
+  stuck: 'no worker submits it' | 'no worker polls the bank' | 'the bank gives no final report' | null
+}
+
+export type InspectedWithdrawals = {
+  withdrawals: InspectedWithdrawal[]
+  /** Whether there are more after the last of these. */
+  hasMore: boolean
+}
+
 export type Instant = string
 
 export type Invoice = {
@@ -457,6 +562,10 @@ export type KeyCounts = {
   revoked: number
 }
 
+export type LastFour = {
+  lastFour: string
+}
+
 export type LedgerCheck = {
   name: string
   rule: string
@@ -505,6 +614,31 @@ export type ListedMemberJobs = {
   hasMore: boolean
 }
 
+export type LoggedRequest = {
+  id: RequestId
+  /** The `x-request-id` of the response: yours if you sent one, otherwise the same as `id`. */
+  requestId: string
+  /** When the request arrived, by the real clock. */
+  createdAt: Instant
+  method: string
+  /** The path as in this document; null if no operation has it. */
+  route: string | null
+  /** The path without its query. Only ids are filled in: a parameter that is not an id stays a name, and a part of an unknown path that no operation has is `…`. */
+  path: string
+  status: number
+  /** From the arrival of the request to the end of its response, in milliseconds. */
+  durationMs: number
+  keyId: CallerId
+  /** The `x-idempotency-key` of the request. */
+  idempotencyKey: string | null
+  /** Whether the response was the stored response of an earlier request with the same key. */
+  replayed: boolean
+  /** The codes of the issues in the response, each once. */
+  errorCodes: string[]
+  /** The resource that the request created or changed, or else the resource in its path, or else the member named in the error or the request. */
+  resourceId: string | null
+}
+
 export type LowFloat = {
   partnerId: PartnerId
   lowSince: Instant | null
@@ -543,6 +677,28 @@ export type MemberJobPlan = {
 
 /** `NotReady`: queued behind another job of the partner. `AwaitingReview`: waiting for `approve` or `reject`. */
 export type MemberJobStatus = 'Processing' | 'Completed' | 'AwaitingReview' | 'NotReady' | 'Rejected'
+
+export type MemberStanding = {
+  /** The available balance. */
+  available: SignedMoney
+  /** What the member owes: the part of a correction that exceeded the available balance. The next pay run repays it first. */
+  owed: SignedMoney
+}
+
+export type MemberStatementLine = {
+  id: TransferId
+  /** The pay run, withdrawal or pay cycle that the line belongs to. */
+  movementId: string
+  reason: string
+  createdAt: Instant
+  change: MemberStanding
+  balanceAfter: MemberStanding
+}
+
+export type MemberStatus = 'invited' | 'active' | 'inactive'
+
+/** The metadata of its intent. */
+export type Metadata = Record<string, string>
 
 export type Money = {
   /** In minor units, for example pence. */
@@ -1121,11 +1277,19 @@ export type RecordedMovement = {
   hasMoved: boolean
 }
 
+export type ReleasedMember = {
+  id: MemberId
+  /** False if there was nothing to release the member from. */
+  released: boolean
+}
+
 export type RemovedPayment = {
   partnerId: PartnerId
   withdrawalId: WithdrawalId
   batchId: PayoutBatchId
 }
+
+export type RequestId = `req_${string}`
 
 /** With `returned`: the entry by which the money arrived. */
 export type ReturnCredit = {
@@ -1308,13 +1472,124 @@ export type TierVersion = {
   until: Instant | null
 }
 
+export type TransferId = `tr_${string}`
+
 export type UnfinishedWithdrawals = {
   count: number
   oldest: Instant | null
   stuck: number
 }
 
+/** `pending`: an attempt is planned. `failed`: the last attempt failed, and none is planned. `skipped`: the endpoint was disabled. */
+export type WebhookDeliveryState = 'pending' | 'delivered' | 'failed' | 'skipped'
+
+export type WebhookId = `we_${string}`
+
+export type WithdrawalDelivery = {
+  webhookId: WebhookId
+  url: string
+  id: EventId
+  type: EventType
+  state: WebhookDeliveryState
+  /** Whether this delivers the sample of a test, not an event. */
+  isTest: boolean
+  attemptCount: number
+  createdAt: Instant
+  lastAttemptAt: Instant | null
+  /** HTTP status of the last attempt; null if there was no response. */
+  lastStatus: number | null
+  /** Null if no attempt is planned. */
+  nextAttemptAt: Instant | null
+}
+
+export type WithdrawalHistory = {
+  withdrawalId: WithdrawalId
+  /** Every status of the withdrawal so far, oldest first. */
+  steps: WithdrawalTimelineStep[]
+  explanation: WithdrawalIntentExplanation
+  /** The requests of the last 7 days that created or changed its intent or itself, oldest first. Null for users who may not read the request log. */
+  requests: LoggedRequest[] | null
+  /** The deliveries of its events and those of its intent to your webhook endpoints in the last 30 days, oldest event first. Null for users who may not read webhooks. */
+  deliveries: WithdrawalDelivery[] | null
+  partnerId: PartnerId
+  /** Null until the withdrawal is submitted. */
+  payout: Payout | null
+}
+
 export type WithdrawalId = `w_${string}`
+
+/** How its intent was decided. */
+export type WithdrawalIntentExplanation = {
+  withdrawalIntentId: WithdrawalIntentId
+  inputs: {
+    memberId: MemberId
+    payCycleId: PayCycleId
+    amount: Money
+    createdAt: Instant
+  }
+  /** The version of the tier in force when the intent was created. */
+  tier: {
+    name: string
+    version: number
+    /** When this version was created. */
+    since: Instant
+    feeFixed: Money
+    /** The percentage part of the fee, in basis points of the amount. */
+    feeBps: number
+    feeMin: Money | null
+    feeMax: Money | null
+    feePayer: 'member' | 'employer'
+    lowerLimit: Money
+    upperLimit: Money
+    withdrawalsPerDay: number | null
+    withdrawalsPerCycle: number | null
+    /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
+    payoutSpeed: 'standard' | 'instant' | null
+  }
+  /** The rules in the order in which they were applied, each with its result. */
+  rules: {
+    rule: WithdrawalRule
+    amount: Money
+    because: string
+  }[]
+  result: {
+    /** The part of the fee that the member pays. */
+    fee: Money
+    /** The part of the fee that the employer pays. */
+    employerFee: Money
+    netAmount: Money
+  }
+}
+
+export type WithdrawalIntentId = `wi_${string}`
+
+/** Why the status changed: the bank’s message, or who cancelled. Null if no reason was given. */
+export type WithdrawalReason = string | null
+
+export type WithdrawalRule = 'lower limit' | 'upper limit' | 'fixed part' | 'percentage part' | 'minimum fee' | 'maximum fee' | 'fee payer' | 'net'
+
+export type WithdrawalStatus = 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
+
+export type WithdrawalTimelineEntry = {
+  status: WithdrawalStatus
+  at: Instant
+  reason: WithdrawalReason
+}
+
+export type WithdrawalTimelineStep = {
+  status: WithdrawalStatus
+  at: Instant
+  reason: WithdrawalReason
+  /** Who caused it, if it was a decision: who cancelled the withdrawal, or removed its payment from a batch. Only users have names; users of a partner do not see those of operators. */
+  actor: {
+    kind: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker'
+    name: string | null
+  } | null
+  /** For `submitted`: the end-to-end reference of the payment at the bank. */
+  paymentReference: string | null
+  /** The lines of the member’s statement that it was booked by, oldest first. Empty for users who may not read statements. */
+  lines: MemberStatementLine[]
+}
 
 export const operations: Record<string, Operation> = {
   'listPartners': { method: 'GET', path: '/operator/v1/partners', hasQuery: true, entries: 'partners', cursor: 'id' },
@@ -1393,6 +1668,11 @@ export const operations: Record<string, Operation> = {
   'listPartnerAuditEntries': { method: 'GET', path: '/operator/v1/partners/{partnerId}/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
   'listPartnerAuditEntriesFile': { method: 'GET', path: '/operator/v1/partners/{partnerId}/audit-log', hasQuery: true, accepts: 'text/csv' },
   'listMemberJobs': { method: 'GET', path: '/operator/v1/member-jobs', hasQuery: true, entries: 'jobs', cursor: 'id' },
+  'inspectMember': { method: 'GET', path: '/operator/v1/members/{memberId}' },
+  'releaseMember': { method: 'POST', path: '/operator/v1/members/{memberId}/release', hasBody: true },
+  'listWithdrawals': { method: 'GET', path: '/operator/v1/withdrawals', hasQuery: true, entries: 'withdrawals', cursor: 'id' },
+  'inspectWithdrawal': { method: 'GET', path: '/operator/v1/withdrawals/{withdrawalId}' },
+  'getWithdrawalHistory': { method: 'GET', path: '/operator/v1/withdrawals/{withdrawalId}/timeline' },
   'importBankFile': { method: 'POST', path: '/operator/v1/rails/{rail}/files', hasBody: true, takesFile: 'application/octet-stream', hasQuery: true },
 }
 
@@ -2153,6 +2433,61 @@ export interface OperatorOperations {
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<ListedMemberJobs, ListedMemberJob>
+  /**
+   * Get a member of any partner.
+   *
+   * With the latest withdrawals, and why a withdrawal would be refused.
+   *
+   * Errors: MemberNotFoundError.
+   *
+   * `GET /operator/v1/members/{memberId}` (inspectMember)
+   */
+  inspectMember(memberId: MemberId, options?: CallOptions): Call<InspectedMember>
+  /**
+   * Release a member.
+   *
+   * Lets a member withdraw again after a hold for review, or after a bank account was refused although it is correct. Idempotent.
+   *
+   * Errors: MemberNotFoundError.
+   *
+   * `POST /operator/v1/members/{memberId}/release` (releaseMember)
+   */
+  releaseMember(memberId: MemberId, body: ReasonGiven, options?: CallOptions): Call<ReleasedMember>
+  /**
+   * List withdrawals.
+   *
+   * Of all partners, newest first.
+   *
+   * `GET /operator/v1/withdrawals` (listWithdrawals)
+   */
+  listWithdrawals(query?: {
+    /** Only withdrawals of this partner. */
+    partnerId?: PartnerId | undefined
+    /** Only withdrawals of this member. */
+    memberId?: MemberId | undefined
+    /** Only with one of these statuses. */
+    statuses?: WithdrawalStatus[] | undefined
+    /** If true, only withdrawals that need attention: by the partner’s clock with `partnerId` or `memberId`, otherwise by real time. */
+    isStuck?: boolean | undefined
+    /** The id of the last withdrawal of this page, to get the next page. */
+    after?: WithdrawalId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<InspectedWithdrawals, InspectedWithdrawal>
+  /**
+   * Get a withdrawal of any partner.
+   *
+   * `GET /operator/v1/withdrawals/{withdrawalId}` (inspectWithdrawal)
+   */
+  inspectWithdrawal(withdrawalId: WithdrawalId, options?: CallOptions): Call<InspectedWithdrawalDetails>
+  /**
+   * Get the timeline of a withdrawal.
+   *
+   * Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, the deliveries of its events to webhooks, and the payment with the bank’s answers.
+   *
+   * `GET /operator/v1/withdrawals/{withdrawalId}/timeline` (getWithdrawalHistory)
+   */
+  getWithdrawalHistory(withdrawalId: WithdrawalId, options?: CallOptions): Call<WithdrawalHistory>
   /**
    * Import a file of a bank.
    *

@@ -26,6 +26,7 @@ import { type Column, TablePanel } from '../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../components/values.tsx'
 import { formatMoney, inWords } from '../format.ts'
 import { changesOf } from '../member-fields.ts'
+import { operators } from '../operators.ts'
 import { at, hrefOfId, hrefOfRecord } from '../places.ts'
 import { prefetch, useList, useLoaded } from '../query.ts'
 import { isSandbox, may, session } from '../session.ts'
@@ -255,7 +256,7 @@ function Remedy({
       <ReasonButton
         text="Release"
         title={`Release ${firstName}`}
-        change={body => send('POST', `/console/v1/members/${memberId}/release`, { body })}
+        change={body => operators.releaseMember(memberId, body)}
         done={`${firstName} can withdraw again`}
         reloads="member"
       >

@@ -40,15 +40,17 @@ export default function Withdrawal() {
   return <LoadedWithdrawal withdrawal={value} />
 }
 
-/** Loads the payout with its batch and the bank's answers, for operators. A withdrawal has a payout once it is submitted. */
-function usePayout({ id, status, paymentReference }: WithdrawalDetails): Payout | undefined {
-  const isShown = session.value?.isOperator === true && paymentReference !== null
-  return useLoaded(isShown ? `withdrawal-payout ${id} ${status}` : null, () => operators.getPayout(id)).value
+/** Loads the timeline; for operators, with the payment, its batch and the bank's answers. */
+function useTimeline({ id, status }: WithdrawalDetails): (WithdrawalTimeline & { payout?: Payout | null }) | undefined {
+  const read = () =>
+    session.value?.isOperator === true ? operators.getWithdrawalHistory(id) : api.withdrawals.getTimeline(id)
+  return useLoaded(`withdrawal-timeline ${id} ${status}`, read).value
 }
 
 function LoadedWithdrawal({ withdrawal }: { withdrawal: WithdrawalDetails }) {
   const { id, status, amount, netAmount, fee, memberId, payCycleId, bankAccount } = withdrawal
-  const payout = usePayout(withdrawal)
+  const timeline = useTimeline(withdrawal)
+  const payout = timeline?.payout ?? undefined
   const isUndoable = cancelling.value.has(id)
   return (
     <Page title="Withdrawal" actions={<Actions withdrawal={withdrawal} payout={payout} />}>
@@ -60,7 +62,7 @@ function LoadedWithdrawal({ withdrawal }: { withdrawal: WithdrawalDetails }) {
       </RecordHead>
       <div class="columns">
         <Panel title="Timeline">
-          <WholeTimeline withdrawal={withdrawal} payout={payout} />
+          {timeline === undefined ? <Skeleton lines={5} /> : <Timeline steps={stepsOf(withdrawal, timeline, payout)} />}
         </Panel>
         <div class="stack">
           {payout?.proposal != null && <Proposed subject={payout.reference} proposal={payout.proposal} />}
@@ -158,14 +160,6 @@ function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetai
   )
 }
 
-/** The complete timeline of a withdrawal, from the first request to the last webhook. */
-function WholeTimeline({ withdrawal, payout }: { withdrawal: WithdrawalDetails; payout: Payout | undefined }) {
-  const { id, status } = withdrawal
-  const { value } = useLoaded(`withdrawal-timeline ${id} ${status}`, () => api.withdrawals.getTimeline(id))
-  if (value === undefined) return <Skeleton lines={5} />
-  return <Timeline steps={stepsOf(withdrawal, value, payout)} />
-}
-
 const tones: Record<WithdrawalStatus, Step['tone']> = {
   ...{ held: 'wait', submitted: 'flow', paid: 'good', failed: 'bad', returned: 'bad', cancelled: 'calm' },
 }
@@ -179,6 +173,7 @@ const meanings = {
   cancelled: 'Cancelled: the money is returned to the member',
 } as const
 
+/** The complete timeline of a withdrawal, from the first request to the last webhook. */
 function stepsOf(
   withdrawal: WithdrawalDetails,
   { steps: entered, explanation, requests, deliveries }: WithdrawalTimeline,

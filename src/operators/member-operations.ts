@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { Type } from 'typebox'
+import { check, lastFour } from '../bank-accounts/rules.ts'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import { operationsOn } from '../http/operation.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
+import { toWire, WireMoney } from '../kernel/money.ts'
+import * as members from '../members/members.ts'
+import { release } from '../members/restrictions.ts'
+import { MemberStatus } from '../members/schema.ts'
+import { partnerNow } from '../partners/clocks.ts'
+import * as inspection from '../withdrawals/inspection.ts'
+import type { RailsContext } from './operation-context.ts'
+import { ReasonGiven } from './partner-schema.ts'
+import { InspectedWithdrawal, inspectedView } from './withdrawal-schema.ts'
+
+const { operation } = operationsOn<RailsContext>()
+
+const tag = 'Members'
+const params = Type.Object({ memberId: Id('member') })
+
+// Enough to answer "what happened to my money?"; the list of withdrawals has the rest.
+const withdrawalsShown = 5
+
+const TextOrNull = Type.Union([Type.String(), Type.Null()])
+const InspectedMember = Type.Object(
+  {
+    id: Id('member'),
+    partnerId: Id('partner'),
+    status: MemberStatus,
+    email: Type.String(),
+    firstName: Type.String(),
+    lastName: Type.String(),
+    workerId: TextOrNull,
+    enablePayroll: Type.Boolean(),
+    tier: Type.String({ examples: ['Bronze'] }),
+    tierVersion: Type.Integer({ minimum: 1 }),
+    bankAccount: Type.Union([
+      Type.Object(
+        {
+          lastFour: Type.String({ examples: ['4958'] }),
+          check: Type.Enum(['valid', 'invalid', 'unknown'], {
+            type: 'string',
+            description: 'Whether the number can exist.',
+          }),
+        },
+        { title: 'CheckedAccount', ...strict },
+      ),
+      Type.Null(),
+    ]),
+    available: WireMoney,
+    canWithdraw: Type.Boolean({ description: 'Whether the member could withdraw the lowest amount now.' }),
+    refusal: Type.Union([Type.String(), Type.Null()], { description: 'Why the member could not.' }),
+    accountRefused: Type.Union([Type.String(), Type.Null()], {
+      description: 'Why the bank refused a payment to the account; null once the account is changed.',
+    }),
+    reviewReason: Type.Union([Type.String(), Type.Null()], {
+      description: 'Why the member cannot withdraw until an operator releases them.',
+    }),
+    withdrawalsToday: Type.Integer({ minimum: 0 }),
+    withdrawalsThisCycle: Type.Integer({ minimum: 0 }),
+    withdrawals: Type.Array(InspectedWithdrawal, { description: `The latest ${withdrawalsShown}.` }),
+  },
+  { title: 'InspectedMember', ...strict },
+)
+
+const inspectMember = operation({
+  id: 'inspectMember',
+  method: 'GET',
+  path: '/operator/v1/members/:memberId',
+  isForOperators: true,
+  tag,
+  summary: 'Get a member of any partner',
+  description: 'With the latest withdrawals, and why a withdrawal would be refused.',
+  params,
+  success: { description: 'The member.', schema: InspectedMember },
+  problems: ['MemberNotFound'],
+  async read(reader, call) {
+    const { memberId } = call.params
+    const asked = { partnerId: await ownerOf(reader, memberId), memberId }
+    const now = await partnerNow(reader, call, asked.partnerId)
+    const { status, email, firstName, lastName, workerId, accountDetails, enablePayroll } = await members.find(
+      reader,
+      asked,
+    )
+    const eligibility = await inspection.findEligibility(reader, { ...asked, ...call.context.banks, now })
+    // A foreign key gives every member a tier.
+    assert(eligibility !== undefined)
+    const { tier, available, refusal, cause: _, ...rest } = eligibility
+    const latest = await inspection.list(reader, { filter: asked, take: withdrawalsShown, now })
+    return {
+      body: {
+        ...{ id: memberId, partnerId: asked.partnerId, status, email, firstName, lastName, workerId, enablePayroll },
+        ...{
+          tier: tier.name,
+          tierVersion: tier.version,
+          available: toWire({ amount: available, currency: tier.currency }),
+        },
+        bankAccount:
+          accountDetails === null ? null : { lastFour: lastFour(accountDetails), check: check(accountDetails) },
+        ...{ canWithdraw: refusal === null, refusal, ...rest },
+        withdrawals: latest.map(inspectedView),
+      },
+    }
+  },
+})
+
+const releaseMember = operation({
+  id: 'releaseMember',
+  method: 'POST',
+  path: '/operator/v1/members/:memberId/release',
+  isForOperators: true,
+  tag,
+  summary: 'Release a member',
+  description:
+    'Lets a member withdraw again after a hold for review, or after a bank account was refused although it is correct. Idempotent.',
+  params,
+  body: ReasonGiven,
+  success: {
+    description: 'The member is released.',
+    schema: Type.Object(
+      {
+        id: Id('member'),
+        released: Type.Boolean({ description: 'False if there was nothing to release the member from.' }),
+      },
+      { title: 'ReleasedMember', ...strict },
+    ),
+  },
+  problems: ['MemberNotFound'],
+  async write(tx, { params: { memberId }, body: { reason = null } }) {
+    const partnerId = await ownerOf(tx, memberId)
+    const before = await release(tx, { partnerId, memberId })
+    const released = before.accountRefused !== null || before.reviewReason !== null
+    const details = { before, after: { accountRefused: null, reviewReason: null }, reason }
+    const audit = released ? ({ action: 'member.release', details, partnerId } as const) : undefined
+    return { body: { id: memberId, released }, resourceId: memberId, audit }
+  },
+})
+
+export const operatorMemberOperations = [inspectMember, releaseMember]
+
+/** The partner of a member. @throws Problem `MemberNotFound` */
+async function ownerOf(db: Reader, memberId: string): Promise<string> {
+  const owner = await members.findPartnerOf(db, memberId)
+  if (owner === undefined)
+    throw problem('MemberNotFound', `There is no member ${memberId}; GET /v1/members lists the ids`, { memberId })
+  return owner
+}

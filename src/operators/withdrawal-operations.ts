@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { Type } from 'typebox'
+import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import { type Call, operationsOn } from '../http/operation.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
+import * as members from '../members/members.ts'
+import { partnerNow } from '../partners/clocks.ts'
+import { findState } from '../partners/partners.ts'
+import { fileRailsOf } from '../payouts/channels/rail.ts'
+import { readHistory } from '../payouts/history.ts'
+import { detailsBody } from '../withdrawals/bodies.ts'
+import * as inspection from '../withdrawals/inspection.ts'
+import { statuses } from '../withdrawals/lifecycle.ts'
+import { WithdrawalDetails, WithdrawalStatus, WithdrawalTimeline } from '../withdrawals/schema.ts'
+import { readTimeline } from '../withdrawals/timeline.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
+import type { RailsContext } from './operation-context.ts'
+import { Payout, payoutView } from './payout-schema.ts'
+import { InspectedWithdrawal, inspectedFields, inspectedView } from './withdrawal-schema.ts'
+
+const { operation } = operationsOn<RailsContext>()
+
+const tag = 'Withdrawals'
+const params = Type.Object({ withdrawalId: Id('withdrawal') })
+
+const listWithdrawals = operation({
+  id: 'listWithdrawals',
+  method: 'GET',
+  path: '/operator/v1/withdrawals',
+  isForOperators: true,
+  tag,
+  summary: 'List withdrawals',
+  description: 'Of all partners, newest first.',
+  query: Type.Object(
+    {
+      partnerId: Type.Optional(Id('partner', 'Only withdrawals of this partner.')),
+      memberId: Type.Optional(Id('member', 'Only withdrawals of this member.')),
+      statuses: Type.Optional(
+        Type.Array(WithdrawalStatus, { maxItems: statuses.length, description: 'Only with one of these statuses.' }),
+      ),
+      isStuck: Type.Optional(
+        Type.Boolean({
+          description:
+            'If true, only withdrawals that need attention: by the partner’s clock with `partnerId` or `memberId`, otherwise by real time.',
+        }),
+      ),
+      after: Type.Optional(Id('withdrawal', 'The id of the last withdrawal of this page, to get the next page.')),
+      take: pageQuery.take,
+    },
+    strict,
+  ),
+  success: {
+    description: 'One page of withdrawals.',
+    schema: Type.Object(
+      {
+        withdrawals: Type.Array(InspectedWithdrawal),
+        hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
+      },
+      { title: 'InspectedWithdrawals', ...strict },
+    ),
+  },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { after, take: _, ...filter } = call.query
+    const { take } = pageOf(call.query)
+    const { partnerId, memberId } = filter
+    if (partnerId !== undefined) await findState(reader, partnerId)
+    const owner = partnerId ?? (memberId === undefined ? undefined : await members.findPartnerOf(reader, memberId))
+    const now = owner === undefined ? call.now : await partnerNow(reader, call, owner)
+    const found = await inspection.list(reader, { filter, before: after, take: take + 1, now })
+    const { rows, hasMore } = cutPage(found, { take })
+    return { body: { withdrawals: rows.map(inspectedView), hasMore } }
+  },
+})
+
+const inspectWithdrawal = operation({
+  id: 'inspectWithdrawal',
+  method: 'GET',
+  path: '/operator/v1/withdrawals/:withdrawalId',
+  isForOperators: true,
+  tag,
+  summary: 'Get a withdrawal of any partner',
+  params,
+  success: {
+    description: 'The withdrawal.',
+    schema: Type.Object(
+      { ...WithdrawalDetails.properties, ...inspectedFields },
+      { title: 'InspectedWithdrawalDetails', ...strict },
+    ),
+  },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { withdrawalId } = call.params
+    const { partnerId, now } = await ownerOf(reader, call)
+    const inspected = await inspection.find(reader, { withdrawalId, now })
+    assert(inspected !== undefined)
+    const details = await withdrawals.find(reader, { partnerId, withdrawalId })
+    return { body: { ...detailsBody(details, call.context), ...inspectedView(inspected) } }
+  },
+})
+
+const getWithdrawalHistory = operation({
+  id: 'getWithdrawalHistory',
+  method: 'GET',
+  path: '/operator/v1/withdrawals/:withdrawalId/timeline',
+  isForOperators: true,
+  tag,
+  summary: 'Get the timeline of a withdrawal',
+  description:
+    'Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, the deliveries of its events to webhooks, and the payment with the bank’s answers.',
+  params,
+  success: {
+    description: 'The timeline.',
+    schema: Type.Object(
+      {
+        ...WithdrawalTimeline.properties,
+        partnerId: Id('partner'),
+        payout: Type.Union([Payout, Type.Null()], { description: 'Null until the withdrawal is submitted.' }),
+      },
+      { title: 'WithdrawalHistory', ...strict },
+    ),
+  },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { withdrawalId } = call.params
+    const { partnerId, now } = await ownerOf(reader, call)
+    const sees = { requests: true, deliveries: true, lines: true, operators: true }
+    const asked = { partnerId, withdrawalId, now, receivedAt: call.receivedAt, sees }
+    const timeline = await readTimeline(reader, asked)
+    const isSubmitted = timeline.steps.some(({ status }) => status === 'submitted')
+    const rails = fileRailsOf(call.context.rails)
+    const payout = isSubmitted ? payoutView(await readHistory(reader, withdrawalId), rails) : null
+    return { body: { ...timeline, partnerId, payout } }
+  },
+})
+
+export const operatorWithdrawalOperations = [listWithdrawals, inspectWithdrawal, getWithdrawalHistory]
+
+/** The partner of a withdrawal, and its time. @throws Problem `NotFound` */
+async function ownerOf(
+  db: Reader,
+  call: Pick<Call<{ withdrawalId: string }>, 'params' | 'now' | 'receivedAt'>,
+): Promise<{ partnerId: string; now: Date }> {
+  const { withdrawalId } = call.params
+  const known = await inspection.find(db, { withdrawalId, now: call.now })
+  if (known === undefined) throw problem('NotFound', `There is no withdrawal ${withdrawalId}; the list shows the ids`)
+  return { partnerId: known.partnerId, now: await partnerNow(db, call, known.partnerId) }
+}

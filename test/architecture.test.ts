@@ -13,13 +13,20 @@ const modules = files.map(file => {
   const text = readFileSync(path.join(root, file), 'utf8')
   const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
   // Value imports, type imports and `import()`.
-  const specifiers = [...code.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(match => match[1] ?? '')
-  const imports = specifiers
-    .filter(each => each.startsWith('.'))
-    .map(each => path.posix.normalize(path.posix.join(path.posix.dirname(file), each)))
-  const packages = specifiers.filter(each => !each.startsWith('.') && !each.startsWith('node:'))
-  return { file, code, imports, packages }
+  const specifiers = specifiersIn(code)
+  const pathOf = (specifier: string) => path.posix.normalize(path.posix.join(path.posix.dirname(file), specifier))
+  const isPath = (specifier: string) => specifier.startsWith('.')
+  const imports = specifiers.filter(isPath).map(pathOf)
+  const values = specifiersIn(code.replace(/^import type [^']*'.*$/gm, ''))
+    .filter(isPath)
+    .map(pathOf)
+  const packages = specifiers.filter(each => !isPath(each) && !each.startsWith('node:'))
+  return { file, code, imports, values, packages }
 })
+
+function specifiersIn(code: string): string[] {
+  return [...code.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(match => match[1] ?? '')
+}
 
 /** The folder below src that a file belongs to, which is a slice or a layer; a file directly in src stands for itself. */
 const folderOf = (file: string) => {
@@ -436,6 +443,46 @@ test('the commands that call the API load none of the program but what has no de
       'src/kernel/text.ts',
     ].sort(),
   )
+})
+
+/** Commands of operators that do more than call operations, each with the reason. */
+const specialCommands: Record<string, string> = {
+  'cli/start.ts': 'starts the service',
+  'cli/banner.ts': 'shows where the started service is reached',
+  'cli/console-set-up.ts': 'makes the link by which the first operator signs in',
+  'cli/sandbox-key.ts': 'makes the key of the demo, which a sandbox shows when it starts',
+  'cli/doctor.ts': 'says what is wrong with a database on which operations cannot run',
+  'cli/status.ts': 'must neither migrate nor need the installation’s key',
+  'cli/ledger.ts': 'verifies the books without a worker',
+  'cli/payout-export.ts': 'writes a file, and records it as sent, in steps that survive a kill',
+  'cli/operator.ts': 'makes the first operator',
+  'cli/operator-key.ts': 'makes the keys by which operations are called',
+  'cli/operator-client.ts': 'calls operations in this process',
+  'cli/with-database.ts': 'opens the database',
+  'cli/member.ts': 'is not a client of the operations yet',
+  'cli/tier.ts': 'is not a client of the operations yet',
+  'cli/withdrawal.ts': 'is not a client of the operations yet',
+  'cli/actor.ts': 'records the changes of commands that are not clients yet',
+  'cli/partner-clock.ts': 'is for commands that are not clients yet',
+}
+
+test('the commands of operators load only settings, operations and words, but for those listed with a reason', () => {
+  const allowed = [
+    /^src\/(config|main)\.ts$/,
+    /^src\/(kernel|tabular)\//,
+    /^src\/.+-operations\.ts$/,
+    // The values that options accept.
+    /^src\/(audit-log\/actions|partners\/api-keys|partners\/settings|payouts\/books\/batch-lifecycle)\.ts$/,
+    // Words for what operations respond.
+    /^src\/operators\/(progress|stops)\.ts$/,
+  ]
+  const loaded = modules
+    .filter(({ file }) => /^cli\/[^/]+$/.test(file) && file !== 'cli/contract.ts')
+    .flatMap(({ file, values }) => values.map(each => ({ file, each })))
+    .filter(({ each }) => each.startsWith('src/') && !allowed.some(pattern => pattern.test(each)))
+  const others = loaded.filter(({ file }) => !(file in specialCommands))
+  expect(others.map(({ file, each }) => `${file} imports ${each}`)).toEqual([])
+  expect(Object.keys(specialCommands).filter(each => !loaded.some(({ file }) => file === each))).toEqual([])
 })
 
 test('only webhooks, the channels and deliveries of payouts, and OpenID Connect import undici, ssh2 or openid-client', () => {

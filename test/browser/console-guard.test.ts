@@ -28,7 +28,7 @@ async function lure(html: string) {
 
 describe.skipIf(executablePath === undefined)('a page of another server, in the browser of a user', () => {
   beforeAll(async () => {
-    pages = await startConsole()
+    pages = await startConsole({ hasDocs: true })
     evil = createServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(evilHtml)
     })

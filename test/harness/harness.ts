@@ -62,6 +62,7 @@ export async function startHarness({
   log = pino({ level: 'silent' }),
   lanes = 'shared',
   console,
+  hasDocs = false,
 }: {
   mode?: Mode
   /** Whether the API believes that withdrawals can be paid out. */
@@ -77,6 +78,8 @@ export async function startHarness({
   lanes?: Lanes
   /** How users sign in to the console. */
   console?: ApiContext['console']
+  /** Whether it serves the documentation, which takes as long to build as many tests. */
+  hasDocs?: boolean
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, owner, superuser, database })
@@ -92,7 +95,7 @@ export async function startHarness({
   const recordRequest = requestLog.record
   const app = await buildApp(
     { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console },
-    { fence, channels, rails: rails.map(toRail) },
+    { hasDocs, fence, channels, rails: rails.map(toRail) },
   )
   const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })

@@ -17,7 +17,7 @@ const guides = readdirSync(new URL('docs/', checkout), { recursive: true, encodi
 
 let harness: Harness
 beforeAll(async () => {
-  harness = await startHarness()
+  harness = await startHarness({ hasDocs: true })
 })
 afterAll(() => harness.stop())
 
@@ -326,7 +326,7 @@ test('the guides install from the configured public address, regardless of the h
 })
 
 test('in live mode, pages show requests but cannot send them', async () => {
-  const live = await startHarness({ mode: 'live' })
+  const live = await startHarness({ mode: 'live', hasDocs: true })
   for (const url of ['/docs', '/docs/reference/createWithdrawalIntent']) {
     const { body, headers } = await live.app.inject(url)
     expect(body).toContain('curl -X POST')

@@ -4,32 +4,22 @@ import type { ApiKey, PartnerId, Scope } from '../generated/operator.ts'
 import { operators } from '../operators.ts'
 import { reload, useList } from '../query.ts'
 import { BadButton, MainButton, TextButton } from './button.tsx'
-import { Choice, Form, type Option, Options } from './form.tsx'
+import { Choice, Form, Options } from './form.tsx'
 import { DrawerButton, Page } from './layout.tsx'
-import { Empty, Secret } from './states.tsx'
+import { Secret } from './states.tsx'
 import { type Column, TablePanel } from './table.tsx'
 import { CopyButton, State, Time } from './values.tsx'
 
-const scopes: Option<Scope>[] = [
-  { value: 'members:read', title: 'members:read', meaning: 'Reads members and member imports' },
-  { value: 'members:write', title: 'members:write', meaning: 'Invites, changes and offboards members' },
-  { value: 'pay:read', title: 'pay:read', meaning: 'Reads pay, withdrawals, events and the request log' },
-  { value: 'pay:write', title: 'pay:write', meaning: 'Sends pay runs and withdrawals, sets up webhooks' },
-]
+const scopes: Record<Scope, string> = {
+  'members:read': 'Reads members and member imports',
+  'members:write': 'Invites, changes and offboards members',
+  'pay:read': 'Reads pay, withdrawals, events and the request log',
+  'pay:write': 'Sends pay runs and withdrawals, sets up webhooks',
+}
+const scopeNames = Object.keys(scopes) as Scope[]
 
-const validityPeriods: [string, string][] = [
-  ['30', '30 days'],
-  ['90', '90 days'],
-  ['365', 'a year'],
-  ['', 'until it is revoked'],
-]
-
-const overlaps: [string, string][] = [
-  ['3600', 'an hour'],
-  ['86400', 'a day'],
-  ['604800', '7 days'],
-  ['', 'until I revoke it'],
-]
+const validDays = { 30: '30 days', 90: '90 days', 365: 'a year', '': 'until it is revoked' }
+const overlapSeconds = { 3600: 'an hour', 86400: 'a day', 604800: '7 days', '': 'until I revoke it' }
 
 // A partner has at most 100 valid keys.
 const keysPerPage = 100
@@ -62,7 +52,7 @@ export function ApiKeys({
     { title: 'State', cell: ({ state }) => <State state={state} tone={state === 'valid' ? 'good' : 'calm'} /> },
     {
       title: 'Scopes',
-      cell: key => (key.scopes.length === scopes.length ? 'All' : <code>{key.scopes.join(' ')}</code>),
+      cell: key => (key.scopes.length === scopeNames.length ? 'All' : <code>{key.scopes.join(' ')}</code>),
       isMinor: true,
     },
     {
@@ -99,7 +89,8 @@ export function ApiKeys({
   const table = {
     columns,
     list,
-    empty: <Empty title="No keys yet">Your server needs a key to call the API. The secret is shown once.</Empty>,
+    empty: 'No keys yet',
+    hint: 'Your server needs a key to call the API. The secret is shown once.',
   }
   if (!isPage) return <TablePanel id="keys" title="API keys" aside={create} {...table} />
   return (
@@ -126,12 +117,13 @@ function Create({ partnerId, onStored }: NewKeyProps) {
       <Options
         label="Scopes"
         name="scopes"
-        options={scopes}
+        meanings={scopes}
+        titleOf={scope => scope}
         isMany
-        checked={scopes.map(({ value }) => value)}
+        checked={scopeNames}
         missing="Choose at least one"
       />
-      <Choice label="Valid for" name="days" value="365" choices={validityPeriods} />
+      <Choice label="Valid for" name="days" value="365" choices={validDays} />
     </Form>
   )
 }
@@ -152,7 +144,7 @@ function Rotate({ partnerId, old, onStored }: NewKeyProps & { old: ApiKey }) {
           setCreated(await operators.rotateApiKey(partnerId, old.id, body))
         }}
       >
-        <Choice label="The old key works for" name="overlap" value="86400" choices={overlaps} />
+        <Choice label="The old key works for" name="overlap" value="86400" choices={overlapSeconds} />
       </Form>
     </>
   )

@@ -23,7 +23,7 @@ export function ExportButton<Row>({
   name: string
   label?: string
   columns: readonly ExportColumn<Row>[]
-  rows: () => AsyncIterable<Row>
+  rows: () => AsyncIterable<Row> | Promise<Row[]>
 }) {
   const [count, setCount] = useState<number | null>(null)
   const start = async () => {
@@ -31,7 +31,8 @@ export function ExportButton<Row>({
     const lines = [cells.map(([title]) => cellOf(title)).join(',')]
     setCount(0)
     try {
-      for await (const row of rows()) {
+      const given = rows()
+      for await (const row of Symbol.asyncIterator in given ? given : await given) {
         // The first line is the header.
         if (lines.length > rowsMax) {
           toast(`The file stops at ${rowsMax} rows; narrow the filters to export the rest`, { kind: 'bad' })

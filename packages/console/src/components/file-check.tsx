@@ -26,9 +26,16 @@ export function FileCheck<Result>({
   pageAction: PageAction
   note?: ComponentChildren
   check: (file: File) => PromiseLike<Result>
-  children: (checked: { file: File; result: Result; discard: () => void }) => ComponentChildren
+  children: (checked: {
+    file: File
+    result: Result
+    discard: () => void
+    /** Whether to accept no other file for now. */
+    hold: (isHeld: boolean) => void
+  }) => ComponentChildren
 }) {
   const [checked, setChecked] = useState<Checked<Result>>()
+  const [isHeld, hold] = useState(false)
   const take = async (file: File) => {
     setChecked({ file })
     // The reader may drop another file before the response arrives.
@@ -42,7 +49,9 @@ export function FileCheck<Result>({
   const { file, result, problem } = checked ?? {}
   return (
     <>
-      <DropZone label="Drop a file here" kinds={kinds} pageAction={pageAction} onFile={file => void take(file)} />
+      {!isHeld && (
+        <DropZone label="Drop a file here" kinds={kinds} pageAction={pageAction} onFile={file => void take(file)} />
+      )}
       {note}
       {file !== undefined && problem !== undefined && <SheetProblems file={file} error={problem} />}
       {file !== undefined && problem === undefined && (
@@ -51,7 +60,7 @@ export function FileCheck<Result>({
           {result === undefined ? (
             <Skeleton lines={2} />
           ) : (
-            children({ file, result, discard: () => setChecked(undefined) })
+            children({ file, result, discard: () => setChecked(undefined), hold })
           )}
         </section>
       )}

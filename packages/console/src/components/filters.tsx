@@ -37,28 +37,37 @@ type ChoiceProps = {
 }
 
 /** Filters by any of a few values. Choosing none shows all. */
-export function ManyFilter(props: ChoiceProps) {
-  const chosen = useFilters().all(props.name)
-  const toggle = (value: string) =>
-    chosen.includes(value) ? chosen.filter(each => each !== value) : [...chosen, value]
-  return <Chips {...props} chosen={chosen} after={toggle} />
+export function ManyFilter({ name, ...props }: ChoiceProps) {
+  const filters = useFilters()
+  const chosen = filters.all(name)
+  const toggle = (value: string) => {
+    const others = chosen.filter(each => each !== value)
+    filters.set(name, ...others, ...(chosen.includes(value) ? [] : [value]))
+  }
+  return <Chips {...props} chosen={chosen} onPress={toggle} />
 }
 
 /** Filters by one of a few values. Choosing the same value again restores the default. */
-export function OneFilter({ shown, ...props }: ChoiceProps & { shown: string | undefined }) {
-  return <Chips {...props} chosen={shown ? [shown] : []} after={value => (value === shown ? [] : [value])} />
+export function OneFilter({ name, shown, ...props }: ChoiceProps & { shown: string | undefined }) {
+  const filters = useFilters()
+  const choose = (value: string) => filters.set(name, value === shown ? '' : value)
+  return <Chips {...props} chosen={shown ? [shown] : []} onPress={choose} />
 }
 
-/** @param props.after returns the values chosen after this one is pressed */
-function Chips({
+/** Values to press, some of which are chosen. */
+export function Chips({
   label,
-  name,
   values,
   labelOf = inWords,
   chosen,
-  after,
-}: ChoiceProps & { chosen: readonly string[]; after: (value: string) => string[] }) {
-  const filters = useFilters()
+  onPress,
+}: {
+  label: string
+  values: readonly string[]
+  labelOf?: (value: string) => ComponentChildren
+  chosen: readonly string[]
+  onPress: (value: string) => void
+}) {
   return (
     <fieldset class="chips">
       <legend class="hidden-label">{label}</legend>
@@ -68,7 +77,7 @@ function Chips({
           type="button"
           class="chip"
           aria-pressed={chosen.includes(value)}
-          onClick={() => filters.set(name, ...after(value))}
+          onClick={() => onPress(value)}
         >
           {labelOf(value)}
         </button>

@@ -2,7 +2,7 @@ import { ApiError, type Money, money } from '@midmonth/sdk'
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { sessionEnded } from '../api.ts'
-import { formatMoney } from '../format.ts'
+import { formatMoney, inWords } from '../format.ts'
 import { isOfEarlierAttempt } from '../held-keys.ts'
 import { messageOf } from '../problems.ts'
 import { session } from '../session.ts'
@@ -269,22 +269,21 @@ export function Choice({
   label: string
   name: string
   value?: string
-  choices: readonly (string | [string, string])[]
+  /** The titles by value, or values that are their own titles. */
+  choices: Record<string, string> | readonly string[]
   missing?: string
 }) {
   const problem = useProblem(name)
+  const titles = Array.isArray(choices) ? choices.map(each => [each, each]) : Object.entries(choices)
   return (
     <label class="field">
       <span>{label}</span>
       <select name={name} defaultValue={value}>
-        {choices.map(choice => {
-          const [key, title] = typeof choice === 'string' ? [choice, choice] : choice
-          return (
-            <option key={key} value={key} selected={key === value}>
-              {title}
-            </option>
-          )
-        })}
+        {titles.map(([key, title]) => (
+          <option key={key} value={key} selected={key === value}>
+            {title}
+          </option>
+        ))}
       </select>
       <ProblemOf name={name} problem={problem && (missing ?? problem)} />
     </label>
@@ -293,14 +292,15 @@ export function Choice({
 
 /** Who bears the charge of a bank. */
 export function BorneBy({ label }: { label: string }) {
-  const choices: [string, string][] = [
-    ['operator', 'The operator'],
-    ['partner', 'The partner'],
-  ]
-  return <Choice label={label} name="borneBy" value="operator" choices={choices} />
+  return (
+    <Choice
+      label={label}
+      name="borneBy"
+      value="operator"
+      choices={{ operator: 'The operator', partner: 'The partner' }}
+    />
+  )
 }
-
-export type Option<Value extends string = string> = { value: Value; title: string; meaning: string }
 
 /**
  * Options with their meanings: radio buttons, or checkboxes whose names are the values.
@@ -309,7 +309,9 @@ export type Option<Value extends string = string> = { value: Value; title: strin
 export function Options<Value extends string>({
   label,
   name,
-  options,
+  meanings,
+  among = Object.keys(meanings) as Value[],
+  titleOf = inWords,
   isMany = false,
   checked = [],
   missing,
@@ -317,7 +319,10 @@ export function Options<Value extends string>({
 }: {
   label: string
   name: string
-  options: readonly Option<Value>[]
+  meanings: Readonly<Record<Value, string>>
+  /** The options to offer; defaults to all. */
+  among?: readonly Value[]
+  titleOf?: (value: Value) => string
   isMany?: boolean
   checked?: readonly string[]
   missing?: string
@@ -327,7 +332,7 @@ export function Options<Value extends string>({
   return (
     <fieldset class="role-fields" aria-describedby={problem && `problem-${name}`}>
       <legend>{label}</legend>
-      {options.map(({ value, title, meaning }) => (
+      {among.map(value => (
         <label key={value}>
           <input
             type={isMany ? 'checkbox' : 'radio'}
@@ -337,7 +342,7 @@ export function Options<Value extends string>({
             onChange={() => onChoose?.(value)}
           />
           <span>
-            <b>{title}</b> <span class="quiet">{meaning}</span>
+            <b>{titleOf(value)}</b> <span class="quiet">{meanings[value]}</span>
           </span>
         </label>
       ))}

@@ -4,6 +4,7 @@ import { sendTable } from '../api.ts'
 import { plural } from '../format.ts'
 import { Button } from './button.tsx'
 import { ExportButton } from './export.tsx'
+import { Chips } from './filters.tsx'
 import { Failure, Skeleton } from './states.tsx'
 
 type Sheet = { header: string[]; rows: Map<number, string[]> }
@@ -46,24 +47,21 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
         <p key={message}>{message}</p>
       ))}
       <div class="sheet-tools">
-        {counts.length > 1 && (
-          <fieldset class="chips">
-            <legend class="hidden-label">Show only the errors of one column</legend>
-            {counts.map(([name, count]) => (
-              <button
-                key={name}
-                type="button"
-                class="chip"
-                aria-pressed={name === column}
-                onClick={() => {
-                  setColumn(name === column ? undefined : name)
-                  setShownMax(rowsAtOnce)
-                }}
-              >
-                {name} <span class="quiet">{count}</span>
-              </button>
-            ))}
-          </fieldset>
+        {counts.size > 1 && (
+          <Chips
+            label="Show only the errors of one column"
+            values={[...counts.keys()]}
+            labelOf={name => (
+              <>
+                {name} <span class="quiet">{counts.get(name)}</span>
+              </>
+            )}
+            chosen={column === undefined ? [] : [column]}
+            onPress={name => {
+              setColumn(name === column ? undefined : name)
+              setShownMax(rowsAtOnce)
+            }}
+          />
         )}
         <ExportButton
           name={`errors-of-${file.name.replace(/\.\w+$/, '')}`}
@@ -76,9 +74,7 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
             ]),
             ['what_is_wrong', problem => problem.messages.join('; ')],
           ]}
-          rows={async function* () {
-            yield* problems
-          }}
+          rows={async () => problems}
         />
       </div>
       <SheetTable problems={chosen.slice(0, shownMax)} sheet={sheet} />
@@ -164,8 +160,8 @@ function plain(text: string): string {
 }
 
 /** Counts the rows with an error per column, most errors first. */
-function countsOf(problems: Problem[]): [string, number][] {
+function countsOf(problems: Problem[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { columns } of problems) for (const name of columns) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return [...counts].sort(([, one], [, other]) => other - one)
+  return new Map([...counts].sort(([, one], [, other]) => other - one))
 }

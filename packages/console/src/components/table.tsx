@@ -25,10 +25,13 @@ type TableProps<Row> = {
   /** Defaults to the id of the row. */
   keyOf?: (row: Row) => string
   hrefOf?: (row: Row) => string | undefined
-  /** What to show instead of an empty table; a text is the title. */
-  empty?: ComponentChildren
-  /** The same for a table that is empty because of the filters in the address. */
-  noMatch?: ComponentChildren
+  /** What to say instead of an empty table, with what leads to the first row. */
+  empty?: string
+  hint?: string
+  curl?: string
+  /** What to say if the table is empty because of the filters in the address. */
+  noMatch?: string
+  noMatchHint?: string
 }
 
 /** @throws Error unless the row has an id */
@@ -48,15 +51,21 @@ type ListState<Row> = {
 
 /** The rows of a list. Enter opens a row; J and K, or the arrows, move from row to row. */
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, keyOf = idOf, hrefOf, empty = 'Nothing here', noMatch = empty } = props
+  const { label, columns, keyOf = idOf, hrefOf, empty = 'Nothing here', hint, curl, noMatch, noMatchHint } = props
   const { error, reload, hasMore, more } = props.list
   const { route, url } = useLocation()
   const { rows, isStale, onPointerDown } = useStillRows(props.list.rows)
   const classOf = classesOf(columns)
   if (error !== undefined) return <Failure error={error} onRetry={reload} />
   if (rows === undefined) return <Skeleton lines={10} />
-  const none = url.includes('?') ? noMatch : empty
-  if (rows.length === 0) return <>{typeof none === 'string' ? <Empty title={none} /> : none}</>
+  if (rows.length === 0 && noMatch !== undefined && url.includes('?'))
+    return <Empty title={noMatch}>{noMatchHint}</Empty>
+  if (rows.length === 0)
+    return (
+      <Empty title={empty} curl={curl}>
+        {hint}
+      </Empty>
+    )
   return (
     // On a narrow page, the table scrolls sideways; rows that open a page take the focus themselves.
     <section

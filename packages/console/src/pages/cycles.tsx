@@ -6,7 +6,6 @@ import { CycleCalendar } from '../components/cycle-calendar.tsx'
 import { ExportButton } from '../components/export.tsx'
 import { useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
-import { Empty } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { useToday } from '../components/today.ts'
 import { Day, Id, State, Time } from '../components/values.tsx'
@@ -57,11 +56,9 @@ export default function Cycles() {
           columns={columnsFor({ mayBeSettled: new Set(may('payroll', 'support', 'viewer') ? closed : []), today })}
           list={listed}
           hrefOf={hrefOfRecord}
-          empty={
-            <Empty title="No pay cycles yet" curl={firstRequest()}>
-              The operator sets the partner’s pay schedule.
-            </Empty>
-          }
+          empty="No pay cycles yet"
+          hint="The operator sets the partner’s pay schedule."
+          curl={firstRequest()}
         />
       </div>
     </Page>

@@ -3,7 +3,6 @@ import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
 import { FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
 import { Page } from '../components/layout.tsx'
-import { Empty } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Id, Time } from '../components/values.tsx'
 import { useList } from '../query.ts'
@@ -34,11 +33,9 @@ export default function Events() {
         label="Events"
         columns={columns}
         list={listed}
-        empty={
-          <Empty title="No events" curl={`curl ${location.origin}/v1/events -H "x-api-key: $MIDMONTH_API_KEY"`}>
-            Every state change emits one event. Your server reads events with this request or receives them by webhook.
-          </Empty>
-        }
+        empty="No events"
+        hint="Every state change emits one event. Your server reads events with this request or receives them by webhook."
+        curl={`curl ${location.origin}/v1/events -H "x-api-key: $MIDMONTH_API_KEY"`}
       />
     </Page>
   )

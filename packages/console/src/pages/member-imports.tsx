@@ -6,7 +6,6 @@ import { FileCheck } from '../components/file-check.tsx'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { useNavigateIfHere } from '../components/navigate-if-here.ts'
-import { Empty } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Id, State, Time } from '../components/values.tsx'
 import { formatNumber, plural } from '../format.ts'
@@ -25,11 +24,9 @@ export default function MemberImports() {
           columns={columns}
           list={listed}
           hrefOf={hrefOfRecord}
-          empty={
-            <Empty title="No imports yet" curl={firstRequest()}>
-              An import must contain every member: members missing from the file are offboarded.
-            </Empty>
-          }
+          empty="No imports yet"
+          hint="An import must contain every member: members missing from the file are offboarded."
+          curl={firstRequest()}
         />
       </div>
     </Page>

@@ -7,7 +7,6 @@ import { FilterBar, isSearchable, ManyFilter, TextFilter, useFilters } from '../
 import { DrawerButton, Page } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
 import { useNavigateIfHere } from '../components/navigate-if-here.ts'
-import { Empty } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { State } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
@@ -66,16 +65,11 @@ export default function Members() {
         list={listed}
         keyOf={({ memberId }) => memberId}
         hrefOf={({ memberId }) => hrefOfId(memberId)}
-        empty={
-          <Empty title="No members yet" curl={firstRequest()}>
-            Invite the first member here, import a file under Imports, or invite members from your server.
-          </Empty>
-        }
-        noMatch={
-          <Empty title="No members match">
-            Search by the beginning of the name, or by the full e-mail address, worker id or member id.
-          </Empty>
-        }
+        empty="No members yet"
+        hint="Invite the first member here, import a file under Imports, or invite members from your server."
+        curl={firstRequest()}
+        noMatch="No members match"
+        noMatchHint="Search by the beginning of the name, or by the full e-mail address, worker id or member id."
       />
     </Page>
   )

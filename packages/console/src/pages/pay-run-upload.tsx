@@ -2,11 +2,10 @@ import type { Money, PayRunDetails } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { api, partnerHeaders, partnerId, sendTable } from '../api.ts'
 import { Button, MainButton } from '../components/button.tsx'
-import { DropZone } from '../components/drop-zone.tsx'
+import { FileCheck } from '../components/file-check.tsx'
 import { Figure, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
-import { SheetProblems } from '../components/sheet.tsx'
-import { Failure, Skeleton } from '../components/states.tsx'
+import { Failure } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatMoney, formatNumber, plural } from '../format.ts'
 import { messageOf } from '../problems.ts'
@@ -24,14 +23,6 @@ type Part = {
 /** The contents of a file as read by the service. Each part is the body of one pay run. */
 type Checked = { lineCount: number; memberCount: number; totals: Money[]; parts: Part[] }
 
-type Upload =
-  | { step: 'choosing' }
-  | { step: 'checking'; file: File }
-  | { step: 'refused'; file: File; problem: unknown }
-  | { step: 'checked'; file: File; checked: Checked; problem?: unknown }
-  | { step: 'sending'; file: File; checked: Checked }
-  | { step: 'sent'; file: File; payRunIds: PayRunId[] }
-
 // A full pay run takes seconds on a busy service, and uploading its body takes longer on a slow connection.
 const uploadMsMax = 120_000
 /** Enough to see that the file was understood. */
@@ -39,70 +30,68 @@ const linesShown = 20
 
 /** Reads a pay file, shows a preview, and creates pay runs when the reader confirms. */
 export function PayRunUpload() {
-  const [state, setState] = useState<Upload>({ step: 'choosing' })
-  const check = async (file: File) => {
-    setState({ step: 'checking', file })
-    // The reader may drop another file before the response arrives.
-    const showIfCurrent = (result: Upload) =>
-      setState(now => (now.step === 'checking' && now.file === file ? result : now))
-    try {
-      showIfCurrent({ step: 'checked', file, checked: await sendTable<Checked>('/console/v1/pay-run-files', file) })
-    } catch (problem) {
-      showIfCurrent({ step: 'refused', file, problem })
-    }
-  }
+  return (
+    <Panel>
+      <div class="stack">
+        <FileCheck
+          label="Preview of the pay"
+          pageAction="add-pay"
+          note={<Columns />}
+          check={file => sendTable<Checked>('/console/v1/pay-run-files', file)}
+        >
+          {({ file, result, discard, hold }) => (
+            <Preview file={file} checked={result} onDiscard={discard} onSending={hold} />
+          )}
+        </FileCheck>
+      </div>
+    </Panel>
+  )
+}
+
+function Preview({ file, checked, onDiscard, onSending }: PreviewProps) {
+  const [parts, setParts] = useState(checked.parts)
+  const [step, setStep] = useState<'checked' | 'sending' | 'sent'>('checked')
+  const [problem, setProblem] = useState<unknown>()
   /** Sends the parts that have not been sent. Idempotent: each part has its own idempotency key. */
-  const send = async (file: File, checked: Checked) => {
-    const parts = [...checked.parts]
+  const send = async (unsent: Part[]) => {
+    const parts = [...unsent]
     // The reader may switch to another partner before the last part.
     const headers = {
       ...partnerHeaders(partnerId.peek()),
       'midmonth-file-name': encodeURIComponent(file.name.slice(-200)),
     }
-    for (const [index, part] of parts.entries()) {
-      if (part.sent !== null) continue
-      setState({ step: 'sending', file, checked: { ...checked, parts: [...parts] } })
-      try {
-        parts[index] = { ...part, sent: await upload(part, headers) }
-      } catch (problem) {
-        setState({ step: 'checked', file, checked: { ...checked, parts }, problem })
-        toast(messageOf(problem), { kind: 'bad' })
-        return
+    onSending(true)
+    setStep('sending')
+    setProblem(undefined)
+    try {
+      for (const [index, part] of parts.entries()) {
+        setParts([...parts])
+        if (part.sent === null) parts[index] = { ...part, sent: await upload(part, headers) }
       }
+      reload('pay-run', 'member')
+      setStep('sent')
+    } catch (error) {
+      setProblem(error)
+      setStep('checked')
+      toast(messageOf(error), { kind: 'bad' })
     }
-    reload('pay-run', 'member')
-    setState({ step: 'sent', file, payRunIds: parts.flatMap(({ sent }) => sent?.payRunId ?? []) })
+    setParts(parts)
+    onSending(false)
   }
+  if (step === 'sent') return <Sent payRunIds={parts.flatMap(({ sent }) => sent?.payRunId ?? [])} />
   return (
-    <Panel>
-      <div class="stack">
-        {state.step !== 'sending' && (
-          <DropZone label="Drop a file here" pageAction="add-pay" onFile={file => void check(file)} />
-        )}
-        {state.step === 'choosing' && <Columns />}
-        {state.step === 'checking' && <Skeleton lines={3} />}
-        {state.step === 'refused' && <SheetProblems file={state.file} error={state.problem} />}
-        {(state.step === 'checked' || state.step === 'sending') && (
-          <section class="stack" aria-label="Preview of the pay">
-            <h2>{state.file.name}</h2>
-            <Summary checked={state.checked} />
-            {state.step === 'sending' ? (
-              <Sending parts={state.checked.parts} />
-            ) : (
-              <Confirm
-                checked={state.checked}
-                problem={state.problem}
-                onSend={checked => void send(state.file, checked)}
-                onDiscard={() => setState({ step: 'choosing' })}
-              />
-            )}
-          </section>
-        )}
-        {state.step === 'sent' && <Sent payRunIds={state.payRunIds} />}
-      </div>
-    </Panel>
+    <>
+      <Summary checked={checked} />
+      {step === 'sending' ? (
+        <Sending parts={parts} />
+      ) : (
+        <Confirm checked={{ ...checked, parts }} problem={problem} onSend={send} onDiscard={onDiscard} />
+      )}
+    </>
   )
 }
+
+type PreviewProps = { file: File; checked: Checked; onDiscard: () => void; onSending: (isSending: boolean) => void }
 
 async function upload({ payDetails, idempotencyKey }: Part, headers: Record<string, string>): Promise<Part['sent']> {
   const options = { idempotencyKey, timeoutMs: uploadMsMax, headers }
@@ -193,7 +182,7 @@ function Confirm({
 }: {
   checked: Checked
   problem?: unknown
-  onSend: (checked: Checked) => void
+  onSend: (parts: Part[]) => Promise<void>
   onDiscard: () => void
 }) {
   const { parts, totals, memberCount } = checked
@@ -222,9 +211,9 @@ function Confirm({
       )}
       <div class="button-list">
         {isSent ? (
-          <Button act={() => onSend(onceMore(checked))}>Add {added} of pay again</Button>
+          <Button act={() => onSend(parts.map(part => ({ ...part, sent: null })))}>Add {added} of pay again</Button>
         ) : (
-          <MainButton act={() => onSend(checked)}>
+          <MainButton act={() => onSend(parts)}>
             {sent.length > 0 ? 'Send the rest' : `Add ${added} of pay for ${plural(memberCount, 'member')}`}
           </MainButton>
         )}
@@ -232,10 +221,6 @@ function Confirm({
       </div>
     </>
   )
-}
-
-function onceMore(checked: Checked): Checked {
-  return { ...checked, parts: checked.parts.map(part => ({ ...part, sent: null })) }
 }
 
 function Sending({ parts }: { parts: Part[] }) {

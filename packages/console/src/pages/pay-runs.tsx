@@ -4,7 +4,6 @@ import { ExportButton } from '../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
 import { Page } from '../components/layout.tsx'
 import { type ShownPayRun, useSummaries } from '../components/pay-run-summaries.ts'
-import { Empty } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
@@ -76,11 +75,9 @@ export default function PayRuns() {
         columns={payRunColumns}
         list={{ ...listed, rows: useSummaries(listed.rows) }}
         hrefOf={hrefOfRecord}
-        empty={
-          <Empty title="No pay runs yet" curl={firstRequest()}>
-            A pay run reports what members have earned. The pay becomes available after the grace period.
-          </Empty>
-        }
+        empty="No pay runs yet"
+        hint="A pay run reports what members have earned. The pay becomes available after the grace period."
+        curl={firstRequest()}
         noMatch="No pay runs match these filters"
       />
     </Page>

@@ -4,7 +4,7 @@ import { ErrorPlot } from '../components/error-plot.tsx'
 import { ExportButton, type ExportColumn } from '../components/export.tsx'
 import { FilterBar, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { KeyValues, Page, Panel } from '../components/layout.tsx'
-import { Empty, Failure } from '../components/states.tsx'
+import { Failure } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { HttpStatus, Id, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
@@ -43,11 +43,9 @@ export default function Requests() {
         columns={columns}
         list={listed}
         hrefOf={hrefOfRecord}
-        empty={
-          <Empty title="No requests yet" curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $MIDMONTH_API_KEY"`}>
-            This page lists the requests of the last seven days, without their bodies.
-          </Empty>
-        }
+        empty="No requests yet"
+        hint="This page lists the requests of the last seven days, without their bodies."
+        curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $MIDMONTH_API_KEY"`}
         noMatch="No requests match these filters"
       />
     </Page>

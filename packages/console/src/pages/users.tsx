@@ -2,9 +2,9 @@ import { useState } from 'preact/hooks'
 import { act, actUnlessUndone, announce } from '../act.ts'
 import { send } from '../api.ts'
 import { BadButton, Button, MainButton, TextButton } from '../components/button.tsx'
-import { Field, Form, type Option, Options } from '../components/form.tsx'
+import { Field, Form, Options } from '../components/form.tsx'
 import { DrawerButton, Page } from '../components/layout.tsx'
-import { Empty, Secret } from '../components/states.tsx'
+import { Secret } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
@@ -24,13 +24,13 @@ export type User = {
 }
 type Invitation = { id: string; email: string; roles: Role[]; expiresAt: string }
 
-const roles: Option<Role>[] = [
-  { value: 'admin', title: 'Admin', meaning: 'Everything, including users' },
-  { value: 'payroll', title: 'Payroll', meaning: 'Members, imports, pay runs, settlements' },
-  { value: 'support', title: 'Support', meaning: 'Read access, cancelling withdrawals, the request log' },
-  { value: 'developer', title: 'Developer', meaning: 'API keys, webhooks, the request log, events' },
-  { value: 'viewer', title: 'Viewer', meaning: 'Read access to members, pay and withdrawals' },
-]
+const roles: Record<Role, string> = {
+  admin: 'Everything, including users',
+  payroll: 'Members, imports, pay runs, settlements',
+  support: 'Read access, cancelling withdrawals, the request log',
+  developer: 'API keys, webhooks, the request log, events',
+  viewer: 'Read access to members, pay and withdrawals',
+}
 
 /** The e-mail address of a user, marked if it has not been verified. */
 export function EmailOf({ user: { email, isEmailVerified } }: { user: User }) {
@@ -87,7 +87,8 @@ export default function Users() {
           label="Users"
           columns={columns}
           list={{ rows: value?.users, error, reload }}
-          empty={<Empty title="No users yet">Invite a person and send them the link yourself.</Empty>}
+          empty="No users yet"
+          hint="Invite a person and send them the link yourself."
         />
         <Invitations />
       </div>
@@ -118,7 +119,7 @@ export function Invite({ isOfInstallation = false }: { isOfInstallation?: boolea
       {isOfInstallation ? (
         <p class="quiet">An operator has all permissions for every partner of this installation.</p>
       ) : (
-        <Options label="Roles" name="roles" options={roles} isMany checked={['viewer']} />
+        <Options label="Roles" name="roles" meanings={roles} isMany checked={['viewer']} />
       )}
     </Form>
   )
@@ -155,7 +156,7 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
           onDone()
         }}
       >
-        <Options label="Roles" name="roles" options={roles} isMany checked={user.roles} />
+        <Options label="Roles" name="roles" meanings={roles} isMany checked={user.roles} />
       </Form>
       <div>
         <BadButton act={remove}>Remove from this partner</BadButton>

@@ -7,7 +7,7 @@ import { BadButton, Button, TextButton } from '../components/button.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
 import { Drawer, DrawerButton, KeyValues, Page, Panel, Pending, PendingPage } from '../components/layout.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
-import { Code, Empty, Secret } from '../components/states.tsx'
+import { Code, Secret } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { HttpStatus, Id, State, Time } from '../components/values.tsx'
 import { formatNumber, inWords, plural } from '../format.ts'
@@ -158,7 +158,8 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
         title="Deliveries"
         columns={columns}
         list={listed}
-        empty={<Empty title="No deliveries yet">Send a sample to see one.</Empty>}
+        empty="No deliveries yet"
+        hint="Send a sample to see one."
       />
     </div>
   )

@@ -4,7 +4,7 @@ import { api } from '../api.ts'
 import { MainButton } from '../components/button.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { DrawerButton, Page } from '../components/layout.tsx'
-import { Empty, Secret } from '../components/states.tsx'
+import { Secret } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Id, State, Time } from '../components/values.tsx'
 import { hrefOfRecord } from '../places.ts'
@@ -34,11 +34,9 @@ export default function Webhooks() {
         columns={columns}
         list={listed}
         hrefOf={hrefOfRecord}
-        empty={
-          <Empty title="No webhooks yet" curl={firstRequest()}>
-            A webhook delivers signed events to your server within seconds.
-          </Empty>
-        }
+        empty="No webhooks yet"
+        hint="A webhook delivers signed events to your server within seconds."
+        curl={firstRequest()}
       />
     </Page>
   )

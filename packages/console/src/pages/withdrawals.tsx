@@ -48,11 +48,9 @@ export default function Withdrawals() {
           columns={columns}
           list={listed}
           hrefOf={hrefOfRecord}
-          empty={
-            <Empty title="No withdrawals yet" curl={firstRequest()}>
-              Your server creates an intent for a member and then completes it. This is the first of the two requests.
-            </Empty>
-          }
+          empty="No withdrawals yet"
+          hint="Your server creates an intent for a member and then completes it. This is the first of the two requests."
+          curl={firstRequest()}
           noMatch="No withdrawals match these filters"
         />
       )}

@@ -1,7 +1,6 @@
 import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/layout.tsx'
-import { Empty } from '../../components/states.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
@@ -57,11 +56,8 @@ export default function BatchesPage() {
         columns={columns}
         list={listed}
         hrefOf={hrefOfRecord}
-        empty={
-          <Empty title="No batches">
-            Only banks that accept files use batches. The simulated bank of a sandbox pays at once.
-          </Empty>
-        }
+        empty="No batches"
+        hint="Only banks that accept files use batches. The simulated bank of a sandbox pays at once."
       />
     </Page>
   )

@@ -94,25 +94,12 @@ const titles: Record<string, string> = {
 }
 
 const decisions = {
-  ignore: { title: 'Ignore', meaning: 'Nothing changes.' },
-  attach: {
-    title: 'Attach',
-    meaning:
-      'The answer belongs to the payment below: money in means that it was returned, money out that it was paid.',
-  },
-  give_back: {
-    title: 'Give back',
-    meaning: 'The payment was not made: the money is returned to the member, who can withdraw it again.',
-  },
-  recover: {
-    title: 'Recover',
-    meaning: 'The bank paid after all: the members repay, first from their available balance.',
-  },
-  write_off: {
-    title: 'Write off',
-    meaning: 'The operator bears the loss; the float is short until the operator covers it.',
-  },
-  book: { title: 'Book', meaning: 'The money moves a partner’s float or pays a settlement.' },
+  ignore: 'Nothing changes.',
+  attach: 'The answer belongs to the payment below: money in means that it was returned, money out that it was paid.',
+  give_back: 'The payment was not made: the money is returned to the member, who can withdraw it again.',
+  recover: 'The bank paid after all: the members repay, first from their available balance.',
+  write_off: 'The operator bears the loss; the float is short until the operator covers it.',
+  book: 'The money moves a partner’s float or pays a settlement.',
 } as const
 type Decision = keyof typeof decisions
 
@@ -191,7 +178,8 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
         <Options
           label="Decision"
           name="decision"
-          options={choicesFor(exception).map(value => ({ value, ...decisions[value] }))}
+          meanings={decisions}
+          among={choicesFor(exception)}
           missing="Choose a decision"
           onChoose={setDecision}
         />
@@ -266,7 +254,7 @@ function PartnerField({ partnerId }: { partnerId: string | null }) {
       label="Partner whose float it is"
       name="partnerId"
       value={partnerId ?? ''}
-      choices={[['', 'Choose the partner'], ...partners.map(({ id, name }): [string, string] => [id, name])]}
+      choices={{ '': 'Choose the partner', ...Object.fromEntries(partners.map(({ id, name }) => [id, name])) }}
       missing="Choose the partner"
     />
   )

@@ -1,7 +1,6 @@
 import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/layout.tsx'
-import { Empty } from '../../components/states.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
@@ -60,15 +59,8 @@ export default function ExceptionsPage() {
           columns={columns}
           list={listed}
           hrefOf={hrefOfRecord}
-          empty={
-            state === 'open' ? (
-              <Empty title="Nothing to decide">
-                Every answer from the banks matches the books or has been decided.
-              </Empty>
-            ) : (
-              'No exceptions'
-            )
-          }
+          empty={state === 'open' ? 'Nothing to decide' : 'No exceptions'}
+          hint={state === 'open' ? 'Every answer from the banks matches the books or has been decided.' : undefined}
         />
         <CloseByText />
         <Rules />

@@ -6,7 +6,6 @@ import { useFilters } from '../../components/filters.tsx'
 import { amountIn, FieldProblems, readFields } from '../../components/form.tsx'
 import { DrawerButton, Page, PendingPage } from '../../components/layout.tsx'
 import { Changes, changedBy, ReviewedForm } from '../../components/reviewed-form.tsx'
-import { Empty } from '../../components/states.tsx'
 import { type Column, Table, TablePanel } from '../../components/table.tsx'
 import { Amount, Day } from '../../components/values.tsx'
 import { dayIn } from '../../days.ts'
@@ -77,7 +76,8 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
       columns={columns}
       list={{ rows: value?.revenue, error }}
       keyOf={({ currency }) => currency}
-      empty={<Empty title="No fees yet">Fees appear with the first tier in a currency.</Empty>}
+      empty="No fees yet"
+      hint="Fees appear with the first tier in a currency."
     />
   )
 }
@@ -173,14 +173,11 @@ function Statement({ partner: { id, settings } }: { partner: Partner }) {
   const month = filters.get('month') || dayIn(settings.timeZone, new Date()).slice(0, 7)
   const load = () => operators.getFeeStatement(id, { month })
   const { value, error, reload: retry } = useLoaded(`operator-fees ${id} ${month}`, load)
-  const linesOf = async function* () {
-    yield* (await load()).lines
-  }
   return (
     <TablePanel
       title="Monthly statement"
       label="Fees by day and tier"
-      aside={<ExportButton name={`fees-${month}`} columns={csvColumns} rows={linesOf} />}
+      aside={<ExportButton name={`fees-${month}`} columns={csvColumns} rows={async () => (await load()).lines} />}
       columns={lineColumns}
       list={{ rows: value?.lines, error, reload: retry }}
       keyOf={({ day, tier, memberFees }) => `${day} ${tier} ${memberFees.currency}`}

@@ -1,7 +1,6 @@
 import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/layout.tsx'
-import { Empty } from '../../components/states.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id } from '../../components/values.tsx'
 import type { AccountDay } from '../../generated/operator.ts'
@@ -59,11 +58,9 @@ export default function Float() {
   const days = filters.get('days') || '31'
   const load = () => operators.listAccountDays({ days: Number(days), rail: filters.given('rail') })
   const { value, error, reload } = useLoaded(`operator-account-days ${filters.text}`, load)
-  const rowsOf = async function* () {
-    yield* (await load()).accountDays
-  }
+  const readAll = async () => (await load()).accountDays
   return (
-    <Page title="Float history" actions={<ExportButton name="float-by-day" columns={csvColumns} rows={rowsOf} />}>
+    <Page title="Float history" actions={<ExportButton name="float-by-day" columns={csvColumns} rows={readAll} />}>
       <FilterBar>
         <OneFilter label="Period" name="days" values={spans} labelOf={span => `${span} days`} shown={days} />
         <RailFilter rails={rails} />
@@ -82,11 +79,8 @@ export default function Float() {
         columns={columns}
         list={{ rows: value?.accountDays, error, reload }}
         keyOf={({ rail, account, day }) => `${rail} ${account} ${day}`}
-        empty={
-          <Empty title="No statements yet">
-            The daily statements of connected banks are compared with the books. The simulated bank has no statements.
-          </Empty>
-        }
+        empty="No statements yet"
+        hint="The daily statements of connected banks are compared with the books. The simulated bank has no statements."
       />
     </Page>
   )

@@ -3,7 +3,6 @@ import { TextButton } from '../../components/button.tsx'
 import { amountIn, Field, FieldProblems, orNull, readFields, requireAmount } from '../../components/form.tsx'
 import { DrawerButton } from '../../components/layout.tsx'
 import { Changes, changedBy, ReviewedForm } from '../../components/reviewed-form.tsx'
-import { Empty } from '../../components/states.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Id, Time } from '../../components/values.tsx'
 import { formatMoney } from '../../format.ts'
@@ -74,7 +73,8 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
         columns={columns}
         list={{ rows: value?.floats, error }}
         keyOf={({ currency }) => currency}
-        empty={<Empty title="No float yet">The first tier in a currency creates its float.</Empty>}
+        empty="No float yet"
+        hint="The first tier in a currency creates its float."
       />
       {value !== undefined && value.settlements.length > 0 && (
         <TablePanel

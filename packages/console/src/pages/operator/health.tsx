@@ -2,7 +2,7 @@ import { act } from '../../act.ts'
 import { Button } from '../../components/button.tsx'
 import { Decisions, Figure, KeyValues, Page, Panel, Pending } from '../../components/layout.tsx'
 import { usePolling } from '../../components/polling.ts'
-import { Code, Empty } from '../../components/states.tsx'
+import { Code } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
 import { formatNumber, plural } from '../../format.ts'
@@ -94,7 +94,8 @@ function Books() {
         label="Verifications"
         columns={columns}
         list={{ rows: value?.verifications, error, reload }}
-        empty={<Empty title="Not verified yet">A verification recomputes every balance from the ledger entries.</Empty>}
+        empty="Not verified yet"
+        hint="A verification recomputes every balance from the ledger entries."
       />
       <Disagreements verification={value?.verifications.find(({ endedAt }) => endedAt !== null)} />
     </Panel>
@@ -147,11 +148,9 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
         label="Workers in the last seven days"
         columns={workerColumns}
         list={{ rows: workers }}
-        empty={
-          <Empty title="No worker has run for seven days" curl="midmonth start --worker">
-            Payouts, webhooks and imports need a worker.
-          </Empty>
-        }
+        empty="No worker has run for seven days"
+        hint="Payouts, webhooks and imports need a worker."
+        curl="midmonth start --worker"
       />
       {queue.givenUp.length > 0 && (
         <p class="panel-note">

@@ -1,7 +1,6 @@
 import { DownloadButton, ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { DayFilter, FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
-import { Empty } from '../../components/states.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
 import { type InvoiceStatus, type InvoiceSummary, invoiceStatuses, type PartnerId } from '../../generated/operator.ts'
@@ -48,11 +47,8 @@ export function InvoiceTable({ title, list, isOfPartner = false }: InvoiceTableP
       columns={isOfPartner ? columns : [...columns.slice(0, 1), partnerColumn, ...columns.slice(1)]}
       list={list}
       hrefOf={({ id, partnerId: of }) => `/console/operator/invoices/${of}/${id}`}
-      empty={
-        <Empty title="No invoices">
-          Invoices bill the fees that employers pay. Issue them on a partner’s Fees page.
-        </Empty>
-      }
+      empty="No invoices"
+      hint="Invoices bill the fees that employers pay. Issue them on a partner’s Fees page."
     />
   )
 }

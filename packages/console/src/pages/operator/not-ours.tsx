@@ -60,7 +60,7 @@ export function CloseByText() {
         <div class="form-row">
           <Choice label="Rail" name="rail" choices={rails.map(({ name }) => name)} />
           <Field label="Bank text" name="text" note="At least 5 characters; case does not matter" isRequired />
-          <Choice label="Action" name="action" choices={Object.entries(actions)} />
+          <Choice label="Action" name="action" choices={actions} />
         </div>
       </ReviewedForm>
     </Panel>

@@ -9,17 +9,11 @@ import { operators } from '../../operators.ts'
 type Payment = Pick<Payout, 'reference' | 'amount' | 'outcome' | 'removedAt'>
 
 const outcomes = {
-  paid: { title: 'Paid', meaning: 'The bank made the payment. The withdrawal becomes paid.' },
-  failed: {
-    title: 'Failed',
-    meaning:
-      'The bank has not made the payment and will not. The money is returned to the member. Rejected while the bank may still pay, or while an undecided debit may be this payment.',
-  },
-  returned: {
-    title: 'Returned',
-    meaning:
-      'The bank made the payment, but the money came back and is returned to the member. Requires the day and amount of the credit.',
-  },
+  paid: 'The bank made the payment. The withdrawal becomes paid.',
+  failed:
+    'The bank has not made the payment and will not. The money is returned to the member. Rejected while the bank may still pay, or while an undecided debit may be this payment.',
+  returned:
+    'The bank made the payment, but the money came back and is returned to the member. Requires the day and amount of the credit.',
 } as const
 type ChosenOutcome = keyof typeof outcomes
 
@@ -67,7 +61,8 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
         <Options
           label="Outcome"
           name="outcome"
-          options={choicesFor(payment).map(value => ({ value, ...outcomes[value] }))}
+          meanings={outcomes}
+          among={choicesFor(payment)}
           missing="Choose an outcome"
           onChoose={setOutcome}
         />

@@ -1,7 +1,6 @@
 import { TextButton } from '../../components/button.tsx'
 import { Page } from '../../components/layout.tsx'
 import { ReasonButton } from '../../components/reason.tsx'
-import { Empty } from '../../components/states.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { State } from '../../components/values.tsx'
 import type { Rail } from '../../generated/operator.ts'
@@ -35,12 +34,8 @@ export default function Rails() {
         columns={columns}
         list={{ rows: value?.rails, error, reload }}
         keyOf={({ name }) => name}
-        empty={
-          <Empty title="No bank is connected">
-            A sandbox pays through the simulated bank. A live installation makes no payouts until a bank is connected in
-            its settings.
-          </Empty>
-        }
+        empty="No bank is connected"
+        hint="A sandbox pays through the simulated bank. A live installation makes no payouts until a bank is connected in its settings."
       />
     </Page>
   )

@@ -36,8 +36,7 @@ function SettingField({
 }) {
   const { name, kind, label, unit, note, choices, byDefault } = setting
   if (kind === 'switch') return <Check label={label} name={name} isOn={value === true} />
-  if (choices !== undefined)
-    return <Choice label={label} name={name} value={String(value)} choices={Object.entries(choices)} />
+  if (choices !== undefined) return <Choice label={label} name={name} value={String(value)} choices={choices} />
   return (
     <Field
       name={name}

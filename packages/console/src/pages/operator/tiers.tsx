@@ -4,7 +4,6 @@ import { TextButton } from '../../components/button.tsx'
 import { amountIn, Choice, Field, FieldProblems, orNull, readFields, wholeNumber } from '../../components/form.tsx'
 import { DrawerButton, KeyValues } from '../../components/layout.tsx'
 import { type Change, Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
-import { Empty } from '../../components/states.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Id } from '../../components/values.tsx'
 import { formatMoney, formatNumber, inWords, plural } from '../../format.ts'
@@ -57,7 +56,8 @@ export function Tiers({ partnerId }: { partnerId: PartnerId }) {
       columns={columns}
       list={{ rows: value?.tiers, error }}
       keyOf={({ name }) => name}
-      empty={<Empty title="No tiers yet">A tier defines how much its members may withdraw, and for which fee.</Empty>}
+      empty="No tiers yet"
+      hint="A tier defines how much its members may withdraw, and for which fee."
     />
   )
 }
@@ -72,7 +72,7 @@ type Term = {
   note?: string
   /** The value for a new tier. */
   initial?: string
-  choices?: [string, string][]
+  choices?: Record<string, string>
 }
 
 /** The terms in the order of the form. Terms in one list share a line. */
@@ -97,10 +97,7 @@ const terms: Term[][] = [
       label: 'Who pays the fee',
       kind: 'choice',
       initial: 'member',
-      choices: [
-        ['member', 'The member'],
-        ['employer', 'The employer'],
-      ],
+      choices: { member: 'The member', employer: 'The employer' },
     },
   ],
   [
@@ -116,11 +113,7 @@ const terms: Term[][] = [
       name: 'payoutSpeed',
       label: 'Payout speed',
       kind: 'choice',
-      choices: [
-        ['', 'Default of the bank'],
-        ['standard', 'In the next batch'],
-        ['instant', 'Instantly'],
-      ],
+      choices: { '': 'Default of the bank', standard: 'In the next batch', instant: 'Instantly' },
     },
   ],
 ]
@@ -218,7 +211,7 @@ function readTerms(tier: OperatorTier | null, fields: Record<string, string>): N
 function linesOf(of: TermsOfTier): [string, string][] {
   return terms.flat().map(({ name, label, kind, ifEmpty = '', choices }) => {
     const value = of[name]
-    if (choices !== undefined) return [label, choices.find(([key]) => key === (value ?? ''))?.[1] ?? String(value)]
+    if (choices !== undefined) return [label, choices[String(value ?? '')] ?? String(value)]
     if (kind === 'basisPoints') return ['Plus a share of the amount', `${formatNumber(Number(value) / 100)} %`]
     if (value === null) return [label, ifEmpty]
     return [label, typeof value === 'object' ? formatMoney(value) : formatNumber(Number(value))]

@@ -4,6 +4,7 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import ssh2, { type Client, type FileEntryWithStats, type SFTPWrapper, type Stats } from 'ssh2'
+import type { Static } from 'typebox'
 import type { Day } from '../../kernel/time.ts'
 import { readSecret } from '../../secret-file.ts'
 import {
@@ -15,6 +16,7 @@ import {
   isPartial,
   isSafe,
   limits,
+  type SftpServer,
 } from './delivery.ts'
 import { exists, renameDurably, syncFolder, writeDurably } from './files.ts'
 import { FolderDelivery } from './folder.ts'
@@ -32,23 +34,10 @@ const sftpLimits = {
   quietMsMin: 60_000,
 }
 
-export type SftpOptions = {
+export type SftpOptions = Static<typeof SftpServer> & {
   /** The folder on this machine with files on their way, the archive and rejected files. See `FolderDelivery`. */
   folder: string
   recipients?: readonly string[] | undefined
-  host: string
-  port?: number | undefined
-  username: string
-  /** Fingerprints of the server's keys, as `ssh-keygen -lf` prints them: 'SHA256:…'. Two while the bank changes its key. */
-  hostKeys: readonly string[]
-  /** Set one of the two. Only Midmonth's user may be able to read the files. */
-  privateKeyFile?: string | undefined
-  passwordFile?: string | undefined
-  /** The server's folders for files to and from the bank. */
-  outbox: string
-  inbox: string
-  /** Where files are uploaded before they are renamed into the outbox, on the same file system. Default the outbox. */
-  uploads?: string | undefined
   /** How long a file of the bank must stay unchanged before it counts as complete. Default 60,000. */
   quietMs?: number | undefined
   /** Default 20,000. */

@@ -2,10 +2,9 @@ import { type Static, Type } from 'typebox'
 import { strict } from '../../../contract/strict.ts'
 import type { Mode } from '../../../partners/partners.ts'
 import { Approval, type AutomaticApproval, faultsOfApproval, toAutomatic } from '../../books/automatic-approval.ts'
+import { AbsolutePath } from '../../delivery/delivery.ts'
 import { epcName } from '../../formats/sepa/names.ts'
 import { RailName } from '../../payments/rail-name.ts'
-
-const File = Type.String({ pattern: '^/.' })
 
 const priorities = ['instant', 'fast', 'regular', 'wire'] as const
 type Priority = (typeof priorities)[number]
@@ -18,7 +17,7 @@ export const AdyenRail = Type.Object(
     currency: Type.Unsafe<'EUR' | 'GBP'>({ type: 'string', enum: ['EUR', 'GBP'] }),
     /** The account that pays for all partners. */
     balanceAccountId: Type.String({ pattern: '^[A-Za-z0-9]{1,64}$' }),
-    apiKeyFile: File,
+    apiKeyFile: AbsolutePath,
     approval: Approval,
     /** The priorities to try, in this order. */
     priorities: Type.Optional(
@@ -35,9 +34,9 @@ export const AdyenRail = Type.Object(
       Type.Object(
         {
           /** Two keys during a rotation. */
-          hmacKeyFiles: Type.Array(File, { minItems: 1, maxItems: 3 }),
+          hmacKeyFiles: Type.Array(AbsolutePath, { minItems: 1, maxItems: 3 }),
           basicAuth: Type.Optional(
-            Type.Object({ username: Type.String({ pattern: '^[^:\\s]{1,100}$' }), passwordFile: File }, strict),
+            Type.Object({ username: Type.String({ pattern: '^[^:\\s]{1,100}$' }), passwordFile: AbsolutePath }, strict),
           ),
         },
         strict,

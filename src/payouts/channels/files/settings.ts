@@ -8,35 +8,19 @@ import { type Calendar, withOverride } from '../../calendars/calendar.ts'
 import { atOnce, cutOffOf, type LeadTime, leadTimes } from '../../calendars/cut-off.ts'
 import { target } from '../../calendars/target.ts'
 import { uk } from '../../calendars/uk.ts'
-import type { Delivery } from '../../delivery/delivery.ts'
+import { AbsolutePath, type Delivery, SftpServer } from '../../delivery/delivery.ts'
 import type { Debtor } from '../../formats/bank-files.ts'
 import type { FileFormat } from '../../formats/format.ts'
 import { sepaFormat, ukFormat } from '../../formats/sepa/format.ts'
 import { stateWithoutAdvice } from '../../formats/standard18/entry-day.ts'
 import { standard18Format } from '../../formats/standard18/format.ts'
-import type { ArucsOptions } from '../../formats/standard18/read-arucs.ts'
+import { ArucsOptions } from '../../formats/standard18/read-arucs.ts'
+import { Standard18Options } from '../../formats/standard18/write-standard18.ts'
 import { RailName } from '../../payments/rail-name.ts'
 
 const Day = Type.String({ pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$' })
 
 const Name = Type.String({ minLength: 1, maxLength: 140 })
-const File = Type.String({ pattern: '^/.' })
-
-const SftpServer = Type.Object(
-  {
-    host: Name,
-    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-    username: Name,
-    /** Fingerprints of the server's keys, as `ssh-keygen -lf` prints them. */
-    hostKeys: Type.Array(Type.String({ pattern: '^SHA256:[A-Za-z0-9+/]{43}$' }), { minItems: 1, maxItems: 10 }),
-    privateKeyFile: Type.Optional(File),
-    passwordFile: Type.Optional(File),
-    outbox: Name,
-    inbox: Name,
-    uploads: Type.Optional(Name),
-  },
-  strict,
-)
 
 const commonFields = {
   name: RailName,
@@ -49,7 +33,7 @@ const commonFields = {
   closedDaysUntil: Type.Optional(Day),
   approval: Approval,
   /** Contains outbox/, inbox/, archive/ and rejected/. Without it, an operator carries the files. */
-  folder: Type.Optional(File),
+  folder: Type.Optional(AbsolutePath),
   /** Sends the files of the outbox and fetches those of the inbox. */
   sftp: Type.Optional(SftpServer),
   /** Public keys of age, for which archived files are encrypted. */
@@ -92,50 +76,14 @@ export const SepaFileRail = Type.Object(
   strict,
 )
 
-// How the bank writes returned credits. The header of its CSV names the columns.
-const ArucsCsv = Type.Object(
-  {
-    format: Type.Literal('csv'),
-    columns: Type.Object(
-      {
-        reference: Name,
-        amount: Name,
-        reasonCode: Name,
-        reasonText: Type.Optional(Name),
-        currency: Type.Optional(Name),
-      },
-      strict,
-    ),
-    delimiter: Type.Optional(Type.Unsafe<',' | ';' | '\t' | '|'>({ type: 'string', enum: [',', ';', '\t', '|'] })),
-    amountIn: Type.Optional(Type.Unsafe<'pounds' | 'pence'>({ type: 'string', enum: ['pounds', 'pence'] })),
-  },
-  strict,
-)
-const ArucsXml = Type.Object({ format: Type.Literal('xml') }, strict)
-
 export const Standard18FileRail = Type.Object(
   {
     ...commonFields,
     type: Type.Literal('standard18-file'),
     currency: Type.Literal('GBP'),
-    scheme: Type.Unsafe<'bacs' | 'faster-payments'>({ type: 'string', enum: ['bacs', 'faster-payments'] }),
-    serviceUserNumber: Type.String({ pattern: '^[0-9]{6}$' }),
+    ...Standard18Options.properties,
     debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
-    processing: Type.Optional(Type.Unsafe<'single' | 'multi'>({ type: 'string', enum: ['single', 'multi'] })),
-    hasLabels: Type.Optional(Type.Boolean()),
-    hdr1Column15: Type.Optional(Type.Unsafe<'1' | ' '>({ type: 'string', enum: ['1', ' '] })),
-    receivingParty: Type.Optional(
-      Type.Unsafe<'999999' | 'service-user-number'>({ type: 'string', enum: ['999999', 'service-user-number'] }),
-    ),
-    blockCount: Type.Optional(Type.Unsafe<'zeros' | 'counted'>({ type: 'string', enum: ['zeros', 'counted'] })),
-    returns: Type.Optional(
-      Type.Unsafe<ArucsOptions>({
-        type: 'object',
-        required: ['format'],
-        discriminator: { propertyName: 'format' },
-        oneOf: [ArucsCsv, ArucsXml],
-      }),
-    ),
+    returns: Type.Optional(ArucsOptions),
   },
   strict,
 )
@@ -245,20 +193,11 @@ function pain001Settings(
   }
 }
 
-function standard18Settings({
-  cutOff,
-  timeZone,
-  closedDays,
-  closedDaysUntil,
-  scheme,
-  returns,
-  ...given
-}: Standard18FileRail): OfType {
+function standard18Settings(given: Standard18FileRail): OfType {
+  const { cutOff, timeZone, closedDays, closedDaysUntil, scheme, returns = null } = given
   const calendar = withOverride(uk, { closedDays, validUntil: closedDaysUntil })
-  const { serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount } = given
-  const options = { scheme, serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount }
   return {
-    format: standard18Format(options, returns ?? null),
+    format: standard18Format(given, returns),
     isInstant: false,
     canBeInstant: false,
     calendar,

@@ -2,6 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { CsvError, parse } from 'csv-parse/sync'
 import { SaxesParser } from 'saxes'
+import { type Static, Type } from 'typebox'
+import { strict } from '../../../contract/strict.ts'
 import { inWords, type Money } from '../../../kernel/money.ts'
 import { BankFileProblem, type ReadBankFile, type ReadLimits } from '../bank-files.ts'
 import { ukPaymentMax } from '../uk-payments.ts'
@@ -10,17 +12,38 @@ import { ukPaymentMax } from '../uk-payments.ts'
  * How a bank or a bureau writes ARUCS. No layout is public: in CSV, the columns are named by the header of the file. The XML reader follows
  * ARUDD by analogy; no real file has been seen.
  */
-export type ArucsOptions =
-  | {
-      format: 'csv'
-      /** Names of columns, as the header writes them. */
-      columns: { reference: string; amount: string; reasonCode: string; reasonText?: string; currency?: string }
-      /** Default ','. */
-      delimiter?: ',' | ';' | '\t' | '|' | undefined
-      /** `pounds`: with two decimals (default). `pence`: whole. */
-      amountIn?: 'pounds' | 'pence' | undefined
-    }
-  | { format: 'xml' }
+export type ArucsOptions = Static<typeof ArucsCsv> | Static<typeof ArucsXml>
+
+const Column = Type.String({ minLength: 1, maxLength: 140 })
+const ArucsCsv = Type.Object(
+  {
+    format: Type.Literal('csv'),
+    /** Names of columns, as the header writes them. */
+    columns: Type.Object(
+      {
+        reference: Column,
+        amount: Column,
+        reasonCode: Column,
+        reasonText: Type.Optional(Column),
+        currency: Type.Optional(Column),
+      },
+      strict,
+    ),
+    /** Default ','. */
+    delimiter: Type.Optional(Type.Enum([',', ';', '\t', '|'], { type: 'string' })),
+    /** `pounds`: with two decimals (default). `pence`: whole. */
+    amountIn: Type.Optional(Type.Enum(['pounds', 'pence'], { type: 'string' })),
+  },
+  strict,
+)
+const ArucsXml = Type.Object({ format: Type.Literal('xml') }, strict)
+
+export const ArucsOptions = Type.Unsafe<ArucsOptions>({
+  type: 'object',
+  required: ['format'],
+  discriminator: { propertyName: 'format' },
+  oneOf: [ArucsCsv, ArucsXml],
+})
 
 const limits = {
   // The longest row of CSV or tag of XML, in characters. Real ones have a few hundred.

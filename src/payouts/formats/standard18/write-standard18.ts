@@ -1,3 +1,4 @@
+import { type Static, Type } from 'typebox'
 import { inDecimals } from '../../../kernel/money.ts'
 import { addDays, type Day, dayIn, daysBetween } from '../../../kernel/time.ts'
 import type { BatchToWrite, Debtor, PaymentOrder, WriteBatch } from '../bank-files.ts'
@@ -5,22 +6,23 @@ import { type UkScheme, ukPaymentMax } from '../uk-payments.ts'
 import { fieldCharsMax, isField, toBacsName } from './characters.ts'
 
 /** How a bank or a bureau wants the file. Banks differ; most of them accept the defaults. */
-export type Standard18Options = {
+export const Standard18Options = Type.Object({
   /** Both take the same file. They differ in the largest payment and in the earliest processing day. */
-  scheme: UkScheme
+  scheme: Type.Enum(['bacs', 'faster-payments'], { type: 'string' }),
   /** SUN: six digits. */
-  serviceUserNumber: string
+  serviceUserNumber: Type.String({ pattern: '^[0-9]{6}$' }),
   /** `multi`: records of 106 columns, each with its processing day. Default `single`: 100 columns, the day in UHL1. */
-  processing?: 'single' | 'multi' | undefined
+  processing: Type.Optional(Type.Enum(['single', 'multi'], { type: 'string' })),
   /** Whether VOL1, HDR1, HDR2, UHL1, EOF1, EOF2 and UTL1 are written. Some upload pages want only the records. Default true. */
-  hasLabels?: boolean | undefined
+  hasLabels: Type.Optional(Type.Boolean()),
   /** HDR1 and EOF1, column 15. Default '1'. */
-  hdr1Column15?: '1' | ' ' | undefined
+  hdr1Column15: Type.Optional(Type.Enum(['1', ' '], { type: 'string' })),
   /** UHL1, columns 11–16: '999999' (default), or the service user number. */
-  receivingParty?: '999999' | 'service-user-number' | undefined
+  receivingParty: Type.Optional(Type.Enum(['999999', 'service-user-number'], { type: 'string' })),
   /** EOF1, columns 55–60. Default `zeros`. */
-  blockCount?: 'zeros' | 'counted' | undefined
-}
+  blockCount: Type.Optional(Type.Enum(['zeros', 'counted'], { type: 'string' })),
+})
+export type Standard18Options = Static<typeof Standard18Options>
 
 /** The largest sum of a file, in pence: £999,999,999.99, the eleven digits of the contra. */
 export const contraMax = 99_999_999_999n

@@ -66,16 +66,12 @@ export async function setRoles(tx: Tx, { userId, partnerId, roles, actor, now }:
   // Invitations that the user has made end as well: one of them might be the way back.
   await sql`delete from user_invitations where partner_id = ${partnerId} and invited_by = ${userId}`.execute(tx)
   await endSessions(tx, { userId })
-  await auditLog.record(tx, {
-    partnerId,
-    actor,
-    now,
-    change: {
-      action: 'user.set_roles',
-      resourceId: userId,
-      details: { before: { roles: before }, after: { roles: after } },
-    },
-  })
+  const change = {
+    action: 'user.set_roles',
+    resourceId: userId,
+    details: { before: { roles: before }, after: { roles: after } },
+  } as const
+  await auditLog.record(tx, { partnerId, actor, change, now })
 }
 
 type UserChange = {

@@ -54,12 +54,12 @@ export async function invite(
     .insertInto('userInvitations')
     .values({ ...invitation, hash: hashOf(token) })
     .execute()
-  await auditLog.record(tx, {
-    partnerId,
-    actor,
-    now,
-    change: { action: 'invitation.create', resourceId: invitation.id, details: { roles: rolesOf(invitation) } },
-  })
+  const change = {
+    action: 'invitation.create',
+    resourceId: invitation.id,
+    details: { roles: rolesOf(invitation) },
+  } as const
+  await auditLog.record(tx, { partnerId, actor, change, now })
   return { invitation, token }
 }
 
@@ -92,12 +92,8 @@ export async function deleteInvitation(
     delete from user_invitations
      where id = ${id} and partner_id is not distinct from ${partnerId} returning 1`.execute(tx)
   if (rows.length === 0) throw problem('NotFound', 'There is no such invitation')
-  await auditLog.record(tx, {
-    partnerId,
-    actor,
-    now,
-    change: { action: 'invitation.delete', resourceId: id, details: {} },
-  })
+  const change = { action: 'invitation.delete', resourceId: id, details: {} } as const
+  await auditLog.record(tx, { partnerId, actor, change, now })
 }
 
 /** Looks at an invitation without accepting it. */
@@ -126,16 +122,12 @@ export async function accept(
   if (partnerId === null) await sql`update users set is_operator = true where id = ${userId}`.execute(tx)
   else await addRoles(tx, { userId, partnerId, roles })
   await endSessions(tx, { userId })
-  await auditLog.record(tx, {
-    partnerId,
-    actor,
-    now,
-    change: {
-      action: 'invitation.accept',
-      resourceId: id,
-      details: { user: userId, roles: rolesOf(invitation), invitedBy },
-    },
-  })
+  const change = {
+    action: 'invitation.accept',
+    resourceId: id,
+    details: { user: userId, roles: rolesOf(invitation), invitedBy },
+  } as const
+  await auditLog.record(tx, { partnerId, actor, change, now })
   return true
 }
 

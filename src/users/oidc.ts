@@ -227,12 +227,8 @@ async function linkOrCreate(
     await endAccess(tx, { userId: user.id, wasOperator: found.isOperator })
   }
   await tx.insertInto('userIdentities').values({ issuer, subject, userId: user.id, linkedAt: now }).execute()
-  await auditLog.record(tx, {
-    partnerId: null,
-    actor: actorOfUser(user.id, from),
-    now,
-    change: { action: 'user.add_identity', resourceId: user.id, details: { issuer } },
-  })
+  const change = { action: 'user.add_identity', resourceId: user.id, details: { issuer } } as const
+  await auditLog.record(tx, { partnerId: null, actor: actorOfUser(user.id, from), change, now })
   return user
 }
 
@@ -277,12 +273,8 @@ async function applyGrants(
   await tx.deleteFrom('userRoles').where('userId', '=', user.id).execute()
   for (const [partnerId, roles] of after) await addRoles(tx, { userId: user.id, partnerId, roles })
   await endPowers(tx, { userId: user.id, wasOperator: user.isOperator && !isOperator })
-  await auditLog.record(tx, {
-    partnerId: null,
-    actor: actorOfUser(user.id, from),
-    now,
-    change: { action: 'user.set_roles', resourceId: user.id, details: { by: 'oidc', ...changed } },
-  })
+  const change = { action: 'user.set_roles', resourceId: user.id, details: { by: 'oidc', ...changed } } as const
+  await auditLog.record(tx, { partnerId: null, actor: actorOfUser(user.id, from), change, now })
 }
 
 async function isInvited(tx: Tx, { email, now }: { email: string; now: Date }): Promise<boolean> {

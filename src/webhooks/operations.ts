@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
@@ -56,16 +56,11 @@ const createWebhook = operation({
     schema: WebhookWithSecret,
     headers: location,
   },
-  async write(tx, call) {
-    const { partner, now, body } = call
-    judge(body, call.context)
+  async write(tx, { partner, now, body, context }) {
+    judge(body, context)
     const settings = { description: null, types: ['*'], enabled: true, headers: {}, ...body }
-    const { endpoint, secret } = await webhooks.create(tx, {
-      partnerId: partner.id,
-      settings,
-      sealer: call.context.sealer,
-      now,
-    })
+    const { sealer } = context
+    const { endpoint, secret } = await webhooks.create(tx, { partnerId: partner.id, settings, sealer, now })
     return {
       body: { ...onWire(endpoint), secret },
       headers: { location: `/v1/webhooks/${endpoint.id}` },
@@ -88,13 +83,11 @@ const getWebhooks = operation({
   query: Type.Object({ ...metadataQuery, ...pageQuery, ...afterQuery('webhook') }, strict),
   success: { description: 'One page of endpoints.', schema: Webhooks },
   problems: ['NotFound'],
-  async read(reader, call) {
-    const page = pageOf(call.query)
-    const { endpoints, total } = await webhooks.list(reader, {
-      ...{ partnerId: call.partner.id, metadata: call.query.metadata, page },
-      cursor: cursorOf(call.query),
-      sealer: call.context.sealer,
-    })
+  async read(reader, { partner, query, context: { sealer } }) {
+    const page = pageOf(query)
+    const { metadata } = query
+    const asked = { partnerId: partner.id, metadata, page, cursor: cursorOf(query), sealer }
+    const { endpoints, total } = await webhooks.list(reader, asked)
     return { body: { webhooks: endpoints.map(onWire), total, ...page } }
   },
 })
@@ -111,11 +104,9 @@ const getWebhook = operation({
   params,
   success: { description: 'The endpoint.', schema: Webhook },
   problems: ['NotFound'],
-  async read(reader, call) {
-    const { partner, params } = call
-    return {
-      body: onWire(await webhooks.find(reader, { partnerId: partner.id, ...params, sealer: call.context.sealer })),
-    }
+  async read(reader, { partner, params, context }) {
+    const endpoint = await webhooks.find(reader, { partnerId: partner.id, ...params, sealer: context.sealer })
+    return { body: onWire(endpoint) }
   },
 })
 
@@ -134,27 +125,16 @@ const updateWebhook = operation({
   body: WebhookChanges,
   success: { description: 'The changed endpoint.', schema: Webhook },
   problems: ['NotFound'],
-  async write(tx, call) {
-    const { partner, params, now, body } = call
-    judge(body, call.context)
-    const { before, after } = await webhooks.update(tx, {
-      ...{ partnerId: partner.id, ...params, sealer: call.context.sealer },
-      ...{ changes: body, now },
-    })
+  async write(tx, { partner, params, now, body, context }) {
+    judge(body, context)
+    const named = { partnerId: partner.id, ...params, sealer: context.sealer }
+    const { before, after } = await webhooks.update(tx, { ...named, changes: body, now })
     const changed = Object.keys(body).filter(
       name => JSON.stringify(before[name as keyof typeof before]) !== JSON.stringify(after[name as keyof typeof after]),
     )
-    return {
-      body: onWire(after),
-      resourceId: after.id,
-      audit:
-        changed.length === 0
-          ? undefined
-          : {
-              action: 'webhook.update',
-              details: { changed, before: detailsOf(before), after: detailsOf(after) },
-            },
-    }
+    const details = { changed, before: detailsOf(before), after: detailsOf(after) }
+    const audit = changed.length === 0 ? undefined : ({ action: 'webhook.update', details } as const)
+    return { body: onWire(after), resourceId: after.id, audit }
   },
 })
 
@@ -174,9 +154,8 @@ const deleteWebhook = operation({
     schema: Type.Object({ message: Type.Literal('OK') }, { title: 'WebhookDeleted', ...strict }),
   },
   problems: ['NotFound'],
-  async write(tx, call) {
-    const { partner, params, now } = call
-    const endpoint = await webhooks.remove(tx, { partnerId: partner.id, ...params, sealer: call.context.sealer, now })
+  async write(tx, { partner, params, now, context }) {
+    const endpoint = await webhooks.remove(tx, { partnerId: partner.id, ...params, sealer: context.sealer, now })
     const audit = { action: 'webhook.delete', details: { before: detailsOf(endpoint) } } as const
     return { body: { message: 'OK' }, resourceId: endpoint.id, audit }
   },
@@ -196,22 +175,14 @@ const rotateWebhookSecret = operation({
   body: WebhookRotation,
   success: { description: 'The endpoint, with its new secret.', schema: RotatedWebhook },
   problems: ['NotFound'],
-  async write(tx, call) {
-    const { partner, params, now, body } = call
+  async write(tx, { partner, params, now, body, context }) {
     const { overlapSeconds = overlapSecondsDefault } = body
-    const rotated = await webhooks.rotate(tx, {
-      partnerId: partner.id,
-      ...params,
-      overlapSeconds,
-      sealer: call.context.sealer,
-      now,
-    })
-    const { endpoint, secret } = rotated
-    const previousExpiresAt = rotated.previousExpiresAt.toISOString()
+    const named = { partnerId: partner.id, ...params, sealer: context.sealer }
+    const { endpoint, secret, previousExpiresAt } = await webhooks.rotate(tx, { ...named, overlapSeconds, now })
     return {
       body: { ...onWire(endpoint), secret, previousExpiresAt },
       resourceId: endpoint.id,
-      audit: { action: 'webhook.rotate', details: { previousExpiresAt } },
+      audit: { action: 'webhook.rotate', details: { previousExpiresAt: previousExpiresAt.toISOString() } },
     }
   },
 })
@@ -231,15 +202,14 @@ const testWebhook = operation({
   body: WebhookTest,
   success: { status: 202, description: 'The delivery of the test.', schema: WebhookDelivery, headers: location },
   problems: ['NotFound'],
-  async write(tx, call) {
-    const { partner, params, now, body } = call
+  async write(tx, { partner, params, now, body }) {
     const delivery = await deliveries.createTest(tx, {
       ...{ partnerId: partner.id, ...params, type: body.type, now },
       sampleOf: id => sampleEvent(body.type, { id, now }),
     })
     return {
       status: 202,
-      body: deliveryOnWire(delivery),
+      body: delivery,
       headers: { location: `/v1/webhooks/${params.webhookId}/deliveries/${delivery.id}` },
       resourceId: params.webhookId,
     }
@@ -261,8 +231,7 @@ const replayWebhook = operation({
   body: WebhookReplay,
   success: { status: 202, description: 'How many events are replayed.', schema: ReplayRequested },
   problems: ['NotFound'],
-  async write(tx, call) {
-    const { partner, params, now, body } = call
+  async write(tx, { partner, params, now, body }) {
     const replayed = await deliveries.replay(tx, { partnerId: partner.id, ...params, replay: replayOf(body), now })
     return { body: replayed, resourceId: params.webhookId }
   },
@@ -282,21 +251,14 @@ const getWebhookDeliveries = operation({
   query: Type.Object({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }, strict),
   success: { description: 'One page of deliveries.', schema: WebhookDeliveries },
   problems: ['NotFound'],
-  async read(reader, call) {
-    const { partner, params, query } = call
+  async read(reader, { partner, params, query, context }) {
     const page = pageOf(query)
     const { states = [], types = [], eventId = null } = query
     const ofEndpoint = { partnerId: partner.id, ...params }
-    await webhooks.find(reader, { ...ofEndpoint, sealer: call.context.sealer })
-    const found = await deliveries.list(reader, {
-      ...ofEndpoint,
-      filter: { states, types, eventId },
-      page,
-      cursor: cursorOf(query),
-    })
-    return {
-      body: { deliveries: found.deliveries.map(deliveryOnWire), hasMore: found.hasMore, ...page },
-    }
+    await webhooks.find(reader, { ...ofEndpoint, sealer: context.sealer })
+    const filter = { states, types, eventId }
+    const found = await deliveries.list(reader, { ...ofEndpoint, filter, page, cursor: cursorOf(query) })
+    return { body: { ...found, ...page } }
   },
 })
 
@@ -312,12 +274,10 @@ const getWebhookDelivery = operation({
   params: Type.Object({ webhookId: Id('webhook'), deliveryId: Id('event') }),
   success: { description: 'The delivery.', schema: WebhookDeliveryDetails },
   problems: ['NotFound'],
-  async read(reader, call) {
-    const { partner, params } = call
-    await webhooks.find(reader, { partnerId: partner.id, webhookId: params.webhookId, sealer: call.context.sealer })
-    const { attempts, ...delivery } = await deliveries.find(reader, { partnerId: partner.id, ...params })
-    const listed = attempts.map(attempt => ({ ...attempt, at: attempt.at }))
-    return { body: { ...deliveryOnWire(delivery), attempts: listed } }
+  async read(reader, { partner, params, context }) {
+    await webhooks.find(reader, { partnerId: partner.id, webhookId: params.webhookId, sealer: context.sealer })
+    const delivery = await deliveries.find(reader, { partnerId: partner.id, ...params })
+    return { body: delivery }
   },
 })
 
@@ -366,14 +326,9 @@ function judge(
   throw problemOf(messages.map(({ path, message }) => ({ name, issue: issue(name, message, { path }) })))
 }
 
-function onWire({ failingSince, createdAt, ...endpoint }: webhooks.Endpoint): Static<typeof Webhook> {
-  return {
-    ...endpoint,
-    types: endpoint.types as Static<typeof Webhook>['types'],
-    status: endpoint.enabled ? (failingSince === null ? 'active' : 'failing') : 'disabled',
-    failingSince: failingSince?.toISOString() ?? null,
-    createdAt: createdAt.toISOString(),
-  }
+function onWire(endpoint: webhooks.Endpoint) {
+  const isFailing = endpoint.failingSince !== null
+  return { ...endpoint, status: endpoint.enabled ? (isFailing ? 'failing' : 'active') : 'disabled' }
 }
 
 /**
@@ -381,15 +336,6 @@ function onWire({ failingSince, createdAt, ...endpoint }: webhooks.Endpoint): St
  */
 function detailsOf({ url, types, enabled, headers }: webhooks.Endpoint) {
   return { origin: new URL(url).origin, types, enabled, headers: Object.keys(headers) }
-}
-
-function deliveryOnWire(delivery: deliveries.Delivery): Static<typeof WebhookDelivery> {
-  return {
-    ...delivery,
-    createdAt: delivery.createdAt.toISOString(),
-    lastAttemptAt: delivery.lastAttemptAt?.toISOString() ?? null,
-    nextAttemptAt: delivery.nextAttemptAt?.toISOString() ?? null,
-  }
 }
 
 function replayOf(body: WebhookReplay): deliveries.Replay {

@@ -40,24 +40,24 @@ function withCommonHeaders({ paths, ...rest }: Json): Json {
     [commonHeadersKey]: Object.fromEntries(Object.entries(first).filter(isCommon)),
     paths: mapOperations(paths as Paths, ({ responses, ...operation }) => ({
       ...operation,
-      responses: mapValues(responses, ({ headers = {}, ...answer }) => {
+      responses: mapValues(responses, ({ headers = {}, ...response }) => {
         const own = Object.entries(headers as Json).filter(entry => !isCommon(entry))
-        return { ...answer, ...(own.length > 0 && { headers: Object.fromEntries(own) }) }
+        return { ...response, ...(own.length > 0 && { headers: Object.fromEntries(own) }) }
       }),
     })),
   }
 }
 
-/** The key of the answers, by status, that a default answer stands for. */
+/** The key of the responses, by status, that a default response stands for. */
 const statusesKey = 'x-statuses'
 const defaultName = 'AnyOperation'
 
-/** Replaces the answers that all operations have in common by one default answer, which lists them. */
+/** Replaces the responses that all operations have in common by one default response, which lists them. */
 function withDefaultAnswer(document: Json): Json {
   const { paths, webhooks, components, ...rest } = document as {
     paths: Paths
     webhooks: Paths
-    components: Json & { responses: Answers }
+    components: Json & { responses: ErrorResponses }
     [commonHeadersKey]: Json
   }
   const [first = {}, ...further] = Object.values(paths).flatMap(methods =>
@@ -68,17 +68,19 @@ function withDefaultAnswer(document: Json): Json {
       refOf(first[status] ?? {}) !== '' &&
       further.every(each => refOf(each[status] ?? {}) === refOf(first[status] ?? {})),
   )
-  const answers = statuses.map(status => resolve(first[status] ?? {}, components.responses))
-  const others = Object.fromEntries(Object.entries(components.responses).filter(([, each]) => !answers.includes(each)))
-  const answer: Answer = {
+  const responses = statuses.map(status => resolve(first[status] ?? {}, components.responses))
+  const others = Object.fromEntries(
+    Object.entries(components.responses).filter(([, each]) => !responses.includes(each)),
+  )
+  const response: ErrorResponse = {
     description: [
       'An error that any operation can answer with, by status:',
-      ...statuses.map((status, index) => `${status} ${answers[index]?.description}`),
+      ...statuses.map((status, index) => `${status} ${responses[index]?.description}`),
     ].join('\n\n'),
     // A client that does not read the extension finds the headers of every response here.
-    headers: Object.assign({}, rest[commonHeadersKey], ...answers.map(({ headers }) => headers)),
-    content: { 'application/json': { schema: unionOf(answers) } },
-    [statusesKey]: Object.fromEntries(statuses.map((status, index) => [status, answers[index]])),
+    headers: Object.assign({}, rest[commonHeadersKey], ...responses.map(({ headers }) => headers)),
+    content: { 'application/json': { schema: unionOf(responses) } },
+    [statusesKey]: Object.fromEntries(statuses.map((status, index) => [status, responses[index]])),
   }
   return {
     ...rest,
@@ -90,26 +92,30 @@ function withDefaultAnswer(document: Json): Json {
       },
     })),
     webhooks,
-    components: { ...components, responses: sortedByKey({ ...others, [defaultName]: answer }) },
+    components: { ...components, responses: sortedByKey({ ...others, [defaultName]: response }) },
   }
 }
 
 type Issues = { type: 'array'; items: Json & { anyOf?: Json[] }; minItems: number }
 type IssuesSchema = Json & { properties: { issues: Issues } }
-type Answer = Json & { description: string; headers: Json; content: { 'application/json': { schema: IssuesSchema } } }
-type Answers = Record<string, Answer>
+type ErrorResponse = Json & {
+  description: string
+  headers: Json
+  content: { 'application/json': { schema: IssuesSchema } }
+}
+type ErrorResponses = Record<string, ErrorResponse>
 
-function resolve(part: Json, answers: Answers): Answer {
+function resolve(part: Json, responses: ErrorResponses): ErrorResponse {
   const name = refOf(part).split('/').at(-1) ?? ''
-  const answer = answers[name]
-  assert(answer, `components.responses has no ${name}`)
-  return answer
+  const response = responses[name]
+  assert(response, `components.responses has no ${name}`)
+  return response
 }
 
-/** The schema of a list of issues of any of the answers. */
-function unionOf(answers: Answer[]): IssuesSchema {
-  const [schema, ...others] = answers.map(({ content }) => content['application/json'].schema)
-  assert(schema, 'operations have no answers in common')
+/** The schema of a list of issues of any of the responses. */
+function unionOf(responses: ErrorResponse[]): IssuesSchema {
+  const [schema, ...others] = responses.map(({ content }) => content['application/json'].schema)
+  assert(schema, 'operations have no responses in common')
   const { issues } = schema.properties
   const items = [schema, ...others].flatMap(each => {
     const { items } = each.properties.issues
@@ -142,7 +148,10 @@ export function withPartsInPlace<T extends object>(document: T): T {
   const headers = inPlace(commonHeaders) as Json | undefined
   const paths = mapOperations(whole.paths, ({ responses, ...operation }) => ({
     ...operation,
-    responses: mapValues(responses, answer => ({ ...answer, headers: { ...headers, ...(answer.headers as Json) } })),
+    responses: mapValues(responses, response => ({
+      ...response,
+      headers: { ...headers, ...(response.headers as Json) },
+    })),
   }))
   return { ...whole, paths, components } as unknown as T
 }
@@ -195,8 +204,8 @@ function mapInnerParts({ parameters, responses, ...rest }: Operation, replace: R
         replace('parameters', [`${each.name}`, `${each.name}_in_${each.in}`], required ? { ...each, required } : each),
       ),
     }),
-    responses: mapValues(responses, ({ headers, ...answer }) => ({
-      ...answer,
+    responses: mapValues(responses, ({ headers, ...response }) => ({
+      ...response,
       ...(headers !== undefined && {
         headers: mapValues(headers as Record<string, Json>, (header, name) => replace('headers', [name], header)),
       }),
@@ -208,7 +217,7 @@ function mapAnswers({ requestBody, responses, ...rest }: Operation, replace: Rep
   return {
     ...rest,
     ...(requestBody && { requestBody: replaceHinted('requestBodies', requestBody, replace) }),
-    responses: mapValues(responses, answer => replaceHinted('responses', answer, replace)),
+    responses: mapValues(responses, response => replaceHinted('responses', response, replace)),
   }
 }
 

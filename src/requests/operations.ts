@@ -87,7 +87,7 @@ const getRequest = operation({
 
 export const requestOperations = [getRequests, getRequestErrors, getRequest]
 
-function filterOf({ status, fromDate, toDate, ...query }: Static<typeof RequestQuery>): requests.Filter {
+function filterOf({ status, fromDate, toDate, ...query }: Static<typeof RequestQuery>): requests.RequestFilter {
   const { take: _take, after: _after, before: _before, ...equal } = query
   return {
     ...equal,

@@ -16,7 +16,7 @@ const columns = [
 ] as const
 
 /** `status` is inclusive, and so is `from`; `to` is exclusive. `requestId` may also be the id of the entry. */
-export type Filter = {
+export type RequestFilter = {
   status?: { from: number; to: number }
   method?: string
   route?: string
@@ -41,7 +41,7 @@ export async function list(
     take,
     cursor,
     now,
-  }: { partnerId: string; filter: Filter; take: number; cursor: Cursor | undefined; now: Date },
+  }: { partnerId: string; filter: RequestFilter; take: number; cursor: Cursor | undefined; now: Date },
 ): Promise<LoggedRequest[]> {
   await requireKnown(db, 'request_log', { partnerId, cursor })
   const { status, requestId, errorCode, from, to, ...equal } = filter

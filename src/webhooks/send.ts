@@ -73,7 +73,7 @@ export class Sender {
     }
   }
 
-  private async exchange(outgoing: Outgoing): Promise<Answer> {
+  private async exchange(outgoing: Outgoing): Promise<EndpointResponse> {
     const exchange = new Exchange()
     try {
       const { origin, pathname, search } = this.fence.judgeUrl(outgoing.url)
@@ -84,7 +84,7 @@ export class Sender {
     } catch (error) {
       exchange.end(error)
     }
-    return await exchange.answer
+    return await exchange.response
   }
 
   async close(): Promise<void> {
@@ -140,7 +140,7 @@ function connectorOf(fence: Fence, build: typeof buildConnector): buildConnector
 }
 
 /** The beginning of a response, as text that PostgreSQL can store. Without a status, `thrown` says why. */
-type Answer = {
+type EndpointResponse = {
   status: number | null
   retryAfter: string | string[] | undefined
   response: string | null
@@ -152,8 +152,8 @@ type Answer = {
  * which costs as much as the rest of the request.
  */
 class Exchange implements Dispatcher.DispatchHandler {
-  readonly answer: Promise<Answer>
-  private readonly resolve: (answer: Answer) => void
+  readonly response: Promise<EndpointResponse>
+  private readonly resolve: (response: EndpointResponse) => void
   private readonly timer: NodeJS.Timeout
   private readonly chunks: Buffer[] = []
   private controller: Dispatcher.DispatchController | undefined
@@ -163,8 +163,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   private hasEnded = false
 
   constructor() {
-    const { promise, resolve } = Promise.withResolvers<Answer>()
-    this.answer = promise
+    const { promise, resolve } = Promise.withResolvers<EndpointResponse>()
+    this.response = promise
     this.resolve = resolve
     this.timer = setTimeout(() => this.cutOff(new DOMException('too slow', 'TimeoutError')), limits.attemptMsMax)
   }

@@ -13,7 +13,7 @@ export type KnownPayout = Columns<'payouts', 'netAmount' | 'currency' | 'outcome
 }
 
 /** What a bank file says about one payment. `booking`: of an entry, which moves money. */
-export type Answer = { state: PaymentState; amount: Money | null; booking?: object } & GivenReasons
+export type BankReport = { state: PaymentState; amount: Money | null; booking?: object } & GivenReasons
 
 export type Match =
   /** The payout ends, or moves from paid to returned. */
@@ -23,7 +23,7 @@ export type Match =
   | { result: 'exception'; kind: ExceptionKind; reason: string }
 
 /** Decides what an answer means for a payout; undefined if the reference is not ours. */
-export function match(payout: KnownPayout | undefined, { state, amount, booking, ...reasons }: Answer): Match {
+export function match(payout: KnownPayout | undefined, { state, amount, booking, ...reasons }: BankReport): Match {
   if (payout === undefined) return exception('unmatched', `The bank reports a payment that is not ours as ${state}`)
   const { outcome, isRemoved, isSent } = payout
   if (!isSent || isRemoved)

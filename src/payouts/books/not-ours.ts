@@ -106,7 +106,7 @@ export function requireText(text: string): string {
   return folded
 }
 
-type Entry = {
+type UndecidedEntry = {
   id: string
   reference: string | null
   bankText: string
@@ -120,8 +120,8 @@ type Entry = {
 async function divide(
   db: Reader,
   { rail, text, fingerprints }: { rail: string; text: string; fingerprints?: readonly string[] },
-): Promise<{ notOurs: Entry[]; keptCount: number }> {
-  const { rows } = await sql<Entry>`
+): Promise<{ notOurs: UndecidedEntry[]; keptCount: number }> {
+  const { rows } = await sql<UndecidedEntry>`
     select e.id, e.reference, e.bank_text, e.currency,
            case when e.outcome = 'paid' and e.amount > 0 then -e.amount else e.amount end as amount,
            (e.partner_id is not null or e.withdrawal_id is not null
@@ -148,7 +148,7 @@ class Ours {
     this.#amounts = new Set(amounts)
   }
 
-  static async read(db: Reader, entries: readonly Entry[]): Promise<Ours> {
+  static async read(db: Reader, entries: readonly UndecidedEntry[]): Promise<Ours> {
     const named = entries.map(namedBy)
     const amounts = [...new Set(entries.map(({ amount }) => unsigned(amount)))]
     const currencies = [...new Set(entries.map(({ currency }) => currency))]
@@ -157,7 +157,7 @@ class Ours {
     return new Ours(await readReferences(db, named), found)
   }
 
-  mayHave(entry: Entry): boolean {
+  mayHave(entry: UndecidedEntry): boolean {
     const { reference, bankText, amount, currency, isNamed } = entry
     // The part that was cut off may have held a reference.
     const isCut = bankText.length >= bankTextCharsMax || reference?.includes('… SHA-256 ')
@@ -169,7 +169,7 @@ class Ours {
 
 type Named = { payments: string[]; batches: string[]; settlements: string[] }
 
-function namedBy({ reference, bankText }: Entry): Named {
+function namedBy({ reference, bankText }: UndecidedEntry): Named {
   const text = `${reference ?? ''} ${bankText}`
   const payments = [...referencesIn(text), ...(reference === null ? [] : [reference])]
   return { payments, batches: batchReferencesIn(text), settlements: dues.referencesIn([text]) }
@@ -203,10 +203,10 @@ function unsigned(amount: bigint): bigint {
   return amount < 0n ? -amount : amount
 }
 
-function summarise(entries: readonly Entry[], keptCount: number): Matching {
+function summarise(entries: readonly UndecidedEntry[], keptCount: number): Matching {
   const sums = [...Map.groupBy(entries, ({ amount, currency }) => `${currency} ${amount < 0n ? 'out' : 'in'}`)]
     .map(([, group]) => {
-      const [{ currency, amount }] = group as [Entry]
+      const [{ currency, amount }] = group as [UndecidedEntry]
       const sum = group.reduce((total, each) => total + unsigned(each.amount), 0n)
       return { currency, direction: amount < 0n ? ('out' as const) : ('in' as const), count: group.length, sum }
     })

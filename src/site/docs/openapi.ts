@@ -17,7 +17,7 @@ type OperationObject = {
   security?: object[]
   parameters?: Parameter[]
   requestBody?: { content: Record<string, Content> }
-  responses: Record<string, Answer>
+  responses: Record<string, DocumentedResponse>
 }
 
 /** The credential that a caller of an operation sends: an API key, the token of a member session, or nothing. */
@@ -36,7 +36,7 @@ export type Parameter = {
   schema: Schema
 }
 
-export type Answer = {
+export type DocumentedResponse = {
   description: string
   headers?: Record<string, { description?: string }>
   content?: Record<string, Content>

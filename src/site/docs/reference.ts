@@ -1,9 +1,9 @@
 import { type Html, html } from './html.ts'
 import { renderDescription, renderInline } from './markdown.ts'
 import {
-  type Answer,
   callerOf,
   type Document,
+  type DocumentedResponse,
   exampleOf,
   exampleOfContent,
   type Operation,
@@ -46,7 +46,7 @@ ${Object.entries(requestBody?.content ?? {}).map(
   ([mediaType, { schema }]) => html`<h3>Body: ${mediaType}</h3>${renderWhole(schema, document)}`,
 )}
 <h2 id="responses">Responses</h2>
-${Object.entries(responses).map(([status, answer]) => renderAnswer(status, answer, document))}`
+${Object.entries(responses).map(([status, answer]) => renderResponse(status, answer, document))}`
 }
 
 export const deliveriesAddress = '/docs/reference/deliveries'
@@ -74,7 +74,11 @@ export function renderMethod({ method }: Operation): Html {
   return html`<span class="method ${method.toLowerCase()}">${method}</span>`
 }
 
-function renderAnswer(status: string, { description, headers = {}, content = {} }: Answer, document: Document): Html {
+function renderResponse(
+  status: string,
+  { description, headers = {}, content = {} }: DocumentedResponse,
+  document: Document,
+): Html {
   const isRefusal = Number(status) >= 400
   const { 'application/json': json, ...files } = content
   const fileTypes = Object.keys(files)

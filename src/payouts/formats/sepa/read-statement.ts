@@ -26,7 +26,7 @@ type Detail = {
 }
 
 /** An entry whose transactions are being read. Amounts are signed: positive if money arrived. */
-type Entry = {
+type OpenEntry = {
   unit: Unit
   amount: bigint
   currency: Money['currency']
@@ -60,7 +60,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
   let account: string | undefined
   let isHeadDue = false
   let emitted: { account: string | null; currency: string | null } | undefined
-  let entry: Entry | undefined
+  let entry: OpenEntry | undefined
   let opening: Money | null = null
   let closing: Money | null = null
   let closedOn: Day | undefined
@@ -118,7 +118,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
 
   const dayOfStatement = (unit: Unit): Day | undefined => closedOn ?? lastDayOf(unit)
 
-  const begun = (unit: Unit, statement: Unit): Entry => {
+  const begun = (unit: Unit, statement: Unit): OpenEntry => {
     if (entry?.unit === unit) return entry
     if (account === undefined) throw problem(unit, 'The account of the entry is missing')
     emitHead(null)
@@ -172,7 +172,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     })
   }
 
-  const emitDetail = ({ unit, number, amount, isCredit, isReturn, reference }: Detail, of: Entry) => {
+  const emitDetail = ({ unit, number, amount, isCredit, isReturn, reference }: Detail, of: OpenEntry) => {
     of.left -= amount ?? 0n
     const reused = unlessPlaceholder(unit.get('Refs/AcctSvcrRef')) ?? entryReferenceOf(of.unit)
     // Banks repeat a reference on all transactions of an entry.
@@ -296,7 +296,7 @@ const detailFields = [
  * Money that comes back is a return if the bank says so in any of its three ways, or if it carries one of our references, as no other
  * incoming payment does.
  */
-function detailOf(unit: Unit, entry: Entry): Detail {
+function detailOf(unit: Unit, entry: OpenEntry): Detail {
   const isCredit = isCreditOf(unit.get('CdtDbtInd') === undefined ? entry.unit : unit)
   // An amount in another currency is the original payment's.
   const money = [moneyOf(unit, 'Amt'), moneyOf(unit, 'AmtDtls/TxAmt/Amt')].find(
@@ -314,7 +314,7 @@ function detailOf(unit: Unit, entry: Entry): Detail {
 }
 
 /** @param detail the transaction of the entry that the record is about, if any */
-function bookingOf({ unit, day, currency, details }: Entry, detail?: Unit): Booking {
+function bookingOf({ unit, day, currency, details }: OpenEntry, detail?: Unit): Booking {
   const remittance = joined(detail?.all('RmtInf/Ustrd', 'RmtInf/Strd/CdtrRefInf/Ref') ?? [])
   // The charges of an entry are not the charges of each of its transactions.
   const ofEntry = details > 1 ? null : chargesOf(unit, currency)

@@ -2,37 +2,27 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import Fastify, { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
-import { isOperatorPath } from '../../contract/documents.ts'
-import { compileValidation, type Validated } from '../../contract/validation.ts'
+import { compileValidation } from '../../contract/validation.ts'
 import { Deadline } from '../../kernel/deadline.ts'
 import { Problem, problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
-import { admission, isVersioned, needsKey } from '../admission/admission.ts'
-import { operatorAdmission } from '../admission/operator-admission.ts'
-import { answerPreflight, sessionAdmission } from '../admission/session-admission.ts'
-import { userAdmission } from '../admission/user-admission.ts'
+import { Callers } from '../admission/callers.ts'
+import { answerPreflight } from '../admission/session-admission.ts'
 import { limits as bodyLimits, drainUnread, readBody, takeArrived } from '../bodies/bodies.ts'
-import { BodyTimeouts, disconnectSignal } from '../bodies/body-timeouts.ts'
+import { BodyTimeouts } from '../bodies/body-timeouts.ts'
 import { requireUtf8 } from '../bodies/csv.ts'
 import { LargeJson } from '../bodies/large-json.ts'
 import { parseStrictJson, refusalOf } from '../bodies/strict-json.ts'
 import { maskAccountsIn } from '../masked-accounts.ts'
 import { RequestRecords } from '../request-record.ts'
-import { fingerprintStart } from '../with-idempotency.ts'
 import { Connections, idleConnectionMsMax } from './connections.ts'
 import { answerError } from './error-answers.ts'
 import { MethodTable } from './method-table.ts'
-import { others, Places, type limits as placesLimits } from './places.ts'
+import { Places, type limits as placesLimits } from './places.ts'
 import { RawReplies } from './raw-replies.ts'
+import { answerMsMax, Reception } from './reception.ts'
 import { PacedRefusals } from './refusals.ts'
-import {
-  commonHeaders,
-  readIdempotencyKey,
-  requestIdOf,
-  requireHost,
-  requirePlainEncoding,
-  setDeprecation,
-} from './request-headers.ts'
+import { requestIdOf } from './request-headers.ts'
 import type { ApiContext, App } from './server.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
 
@@ -42,8 +32,7 @@ const limits = {
   headerBytesMax: 16 * 1024,
   // Enough for 2 MB at 1 Mbit/s.
   arrivalMsMax: 15_000,
-  // Nearly all responses take a hundredth of this. Clients retry after it, so waiting longer would only build up a backlog.
-  answerMsMax: 5_000,
+  answerMsMax,
   // More than any route allows for its body: applies only to bytes that never become a request.
   requestMsMax: 11 * 60_000,
   headersMsMax: 10_000,
@@ -61,6 +50,25 @@ const limits = {
   // A tenth of a core.
   refusalsPerSecond: 1_000,
 }
+
+/** Declared beforehand, so that V8 gives all requests one shape. */
+const requestFields = [
+  'now',
+  'receivedAt',
+  'deadline',
+  'route',
+  'reply',
+  'place',
+  'partner',
+  'keyId',
+  'operator',
+  'memberSession',
+  'user',
+  'idempotencyKey',
+  'bodyFaults',
+  'fingerprint',
+  'refusal',
+] as const
 
 type Overrides = Partial<
   Pick<
@@ -136,11 +144,7 @@ export function createServer(
     },
   })
 
-  const { admit, admitCached, lastKnownPartner, forgetKeys } = admission({ db, mode, now })
-  const admitSession = sessionAdmission({ db, mode, now, publicUrl })
-  const users = userAdmission({ db, mode, publicUrl })
-  const { admitUser, admitUserWithRole, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = users
-  const admitOperator = operatorAdmission({ db, now })
+  const callers = new Callers({ db, mode, now, publicUrl })
   const places = new Places(placesMax)
   const refusals = new PacedRefusals({ perSecond: refusalsPerSecond })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
@@ -148,6 +152,7 @@ export function createServer(
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
   const unavailabilityLog = new UnavailabilityLog(log)
   const methodTable = new MethodTable()
+  const reception = new Reception({ callers, places, bodyTimeouts, connections, methodTable, now })
   const requestRecords = new RequestRecords()
 
   // Fastify would stop at the first of path, query and body; `validate` reports all issues. Responses are plain JSON.
@@ -163,26 +168,12 @@ export function createServer(
   })
 
   app.decorate('isDraining', false)
-  app.decorate('forgetKeys', forgetKeys)
+  app.decorate('forgetKeys', partnerId => callers.forgetKeys(partnerId))
   app.decorate('sealer', sealer)
-  app.decorateRequest('now')
+  for (const field of requestFields) app.decorateRequest(field)
   app.decorateRequest('clockOffsetMs', 0)
-  app.decorateRequest('receivedAt')
-  app.decorateRequest('deadline')
-  app.decorateRequest('route')
-  app.decorateRequest('reply')
-  app.decorateRequest('place')
-  app.decorateRequest('hadPlace', false)
-  app.decorateRequest('partner')
-  app.decorateRequest('keyId')
-  app.decorateRequest('operator')
-  app.decorateRequest('memberSession')
-  app.decorateRequest('user')
-  app.decorateRequest('idempotencyKey')
-  app.decorateRequest('bodyFaults')
-  app.decorateRequest('fingerprint')
   app.decorateRequest('resourceId', null)
-  app.decorateRequest('refusal')
+  app.decorateRequest('hadPlace', false)
 
   const sweeping = setInterval(() => {
     bodyTimeouts.sweep()
@@ -214,7 +205,7 @@ export function createServer(
     request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
     request.deadline.run(() =>
       continueAfter(
-        () => receive(request, reply),
+        () => reception.receive(request, reply),
         error => done(error ?? undefined),
       ),
     )
@@ -226,18 +217,14 @@ export function createServer(
     request.deadline.pause()
     // In the next tick: Node announces a request before it looks at the bytes that came with the headers.
     process.nextTick(() => {
-      if (!request.raw.complete || isLong(request)) places.leave(request)
+      reception.awaitBody(request)
       done(rawReplies.bodyRefusalOf(request.raw))
     })
   })
   app.addHook('preValidation', (request, _reply, done) => {
     request.deadline.run(() =>
       continueAfter(
-        () => {
-          bodyTimeouts.arrived(request)
-          const entered = needsPlace(request) ? places.enter(request, request.partner?.id ?? others) : undefined
-          return entered === undefined ? validate(request) : entered.then(() => validate(request))
-        },
+        () => reception.validate(request),
         error => done(error ?? undefined),
       ),
     )
@@ -282,80 +269,6 @@ export function createServer(
 
   return app
 
-  /** Identifies the caller, and refuses what can be refused before the body is read. */
-  function receive(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
-    bodyTimeouts.expect(request, reply)
-    request.receivedAt = now()
-    request.now = request.receivedAt
-    request.bodyFaults = []
-    reply.headers(commonHeaders(request.id))
-    if (app.isDraining) reply.header('connection', 'close')
-    if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
-    const { deprecated } = request.route.config
-    if (deprecated !== undefined) setDeprecation(reply, deprecated)
-    const admitted = admitInTurn(request, reply)
-    return admitted === undefined ? requireReadable(request) : admitted.then(() => requireReadable(request))
-  }
-
-  /** Admits the request, which waits for a place of its partner, or, before that, for one in which the caller is looked up. */
-  function admitInTurn(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
-    const { config } = request.route
-    if (config.isNeverShed || !isForCallers(request)) return admitAny(request, reply)
-    if (config.scope !== undefined && admitCached(request, reply, config.scope))
-      return places.enter(request, request.partner.id)
-    return admitLookedUp(request, reply)
-  }
-
-  async function admitLookedUp(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await places.enter(request, lastKnownPartner(request) ?? others)
-    await admitAny(request, reply)
-    if (request.place !== others || request.keyId === undefined || request.memberSession !== undefined) return
-    places.leave(request)
-    await places.enter(request, request.partner.id)
-  }
-
-  function admitAny(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
-    const { scope, roles, session, console: who, isForOperators } = request.route.config
-    if (session !== undefined) return admitSession(request, reply, session)
-    if (who === 'stranger' || who === 'founder' || who === 'visitor') return admitStranger(request, who)
-    if (who === 'user' && typeof roles === 'object') return admitUserWithRole(request, reply, roles)
-    if (who !== undefined) return admitUser(request, reply, who)
-    if (isForOperators || (request.is404 && isOperatorPath(request.url)))
-      return hasUserSession(request) ? admitUserAsOperator(request, reply) : admitOperator(request, reply)
-    if (needsKey(request, scope))
-      return hasUserSession(request) ? admitUserTo(request, reply, scope) : admit(request, reply, scope)
-  }
-
-  function requireReadable(request: FastifyRequest): void {
-    requireHost(request)
-    // Refused before the body is read: reading it would be wasted work.
-    if (request.is404) throw methodTable.refusalOf(request)
-    requirePlainEncoding(request)
-  }
-
-  function validate(request: FastifyRequest): void | Promise<void> {
-    const { params, query, body, bodyFaults } = request
-    const { validate, console: who } = request.route.config
-    // A page of the console is not repeated by key: a stored response would reveal an account again without recording it.
-    if (who === undefined) request.idempotencyKey = readIdempotencyKey(request)
-    if (validate === undefined) return
-    const take = ({ query, body, fingerprint }: Validated) => {
-      request.query = query
-      request.body = body
-      request.fingerprint = fingerprint
-    }
-    const start = (query: unknown) => fingerprintStart(request, query)
-    const validated = validate({
-      params,
-      query,
-      body,
-      bodyFaults,
-      disconnectSignal: () => disconnectSignal(request.reply),
-      fingerprintStart: request.idempotencyKey === undefined ? undefined : start,
-    })
-    return validated instanceof Promise ? validated.then(take) : take(validated)
-  }
-
   // The router refuses a malformed URL before any hook has run. The API key is still checked first.
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.route = request.routeOptions
@@ -363,16 +276,13 @@ export function createServer(
     request.receivedAt = now()
     request.now = request.receivedAt
     bodyTimeouts.expect(request, reply)
-    let refusal = error
-    const isForOperators = isOperatorPath(request.url)
-    if (isForOperators || isVersioned(request.url)) {
-      const deadline = new Deadline({ ms: limits.answerMsMax })
-      try {
-        await deadline.run(() => (isForOperators ? admitOperator(request, reply) : admit(request, reply, undefined)))
-      } catch (refused) {
-        refusal = refused
-      }
-    }
+    const deadline = new Deadline({ ms: limits.answerMsMax })
+    const refusal = await deadline
+      .run(() => callers.admitByPath(request, reply))
+      .then(
+        () => error,
+        refused => refused,
+      )
     // Fastify runs no hooks for a malformed URL.
     reply.raw.once('finish', () => recordAnswered(request, reply))
     answerError(refusal, request, reply, unavailabilityLog)
@@ -383,27 +293,6 @@ export function createServer(
     const record = requestRecords.recordOf(request, reply)
     if (record !== undefined) recordRequest(record)
   }
-}
-
-function tooManyConnections(): Problem {
-  const headers = { 'retry-after': '1', connection: 'close' }
-  return problem('ServiceUnavailable', 'Too many connections are open, so nothing was done; try again', {}, headers)
-}
-
-/** Whether the route identifies its caller. */
-function isForCallers(request: FastifyRequest): boolean {
-  const { scope, session, console: who, isForOperators } = request.route.config
-  return (scope ?? session ?? who ?? isForOperators) !== undefined || request.is404
-}
-
-/** An operation that may take long has its own limits, and must not keep a place from others. */
-function isLong({ route }: FastifyRequest): boolean {
-  return (route.config.answerMsMax ?? 0) > limits.answerMsMax
-}
-
-/** Whether the request has given up its place while its body arrived. */
-function needsPlace(request: FastifyRequest): boolean {
-  return request.hadPlace && request.place === undefined && !isLong(request)
 }
 
 /** The refusals of requests that clients send in thousands. */

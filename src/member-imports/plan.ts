@@ -26,7 +26,9 @@ const decidedAtOnce = 1_000
 /** The plan of a file: its numbers, and the action of the rows that have no step. */
 export type FilePlan = { plan: Plan; restAction: RestAction; membersBefore: number }
 
-type Faults = { faults: RowFault[]; faultsMore: number }
+type Planning = { terms: FileTerms; partner: PartnerRules } & Pick<Read, 'rowCount' | 'readTo'>
+
+type FaultyRows = { faults: RowFault[]; faultsMore: number }
 
 /**
  * Compares the copied rows of a file with the members. It stores a step for every member that is offboarded, and for every row
@@ -43,18 +45,13 @@ type Faults = { faults: RowFault[]; faultsMore: number }
 export async function planFile(
   tx: Tx,
   {
-    terms,
-    partner,
-    rowCount,
     mayBeRepeated,
-    readTo,
     clashes,
     now,
-  }: { terms: FileTerms; partner: PartnerRules; clashes: 'refuse' | 'defer'; now: Date } & Pick<
-    Read,
-    'rowCount' | 'mayBeRepeated' | 'readTo'
-  >,
-): Promise<FilePlan & Faults> {
+    ...planning
+  }: Planning & Pick<Read, 'mayBeRepeated'> & { clashes: 'refuse' | 'defer'; now: Date },
+): Promise<FilePlan & FaultyRows> {
+  const { terms, partner, rowCount, readTo } = planning
   const isLarge = rowCount > decidedAtOnce
   // A query plan for a small table would join a million rows one by one. Concurrent analyzes do not wait for each other.
   if (isLarge) await sql`select analyze_tables('member_import_rows')`.execute(tx)
@@ -84,19 +81,14 @@ export async function planFile(
  */
 export async function planFileAgain(
   tx: Tx,
-  {
-    terms,
-    partner,
-    rowCount,
-    readTo,
-    sentAt,
-  }: { terms: FileTerms; partner: PartnerRules; rowCount: number; readTo: number; sentAt: Date },
+  { sentAt, ...planning }: Planning & { sentAt: Date },
 ): Promise<FilePlan | null> {
+  const { terms, rowCount } = planning
   await sql`delete from member_import_steps where partner_id = ${terms.partnerId} and import_id = ${terms.importId}`.execute(
     tx,
   )
   const { faults, faultsMore, ...planned } = await planFile(tx, {
-    ...{ terms, partner, rowCount, readTo, mayBeRepeated: [], clashes: 'refuse', now: sentAt },
+    ...{ ...planning, mayBeRepeated: [], clashes: 'refuse', now: sentAt },
   })
   if (faults.length === 0) return planned
   const plan = await markFaulty(tx, { terms, rowCount, ...planned })
@@ -306,8 +298,8 @@ async function planMatched(
   }
 }
 
-// Faults beyond the limit of a response are only counted.
-async function listFaults(tx: Tx, { clashes }: { clashes: 'refuse' | 'defer' }): Promise<Faults> {
+// FaultyRows beyond the limit of a response are only counted.
+async function listFaults(tx: Tx, { clashes }: { clashes: 'refuse' | 'defer' }): Promise<FaultyRows> {
   const { rows } = await sql<RowFault & { total: number }>`
     select row, array_agg(distinct message) as messages, (count(*) over ())::integer as total
       from member_import_faults where not is_clash or ${clashes === 'refuse'}::boolean
@@ -324,7 +316,7 @@ async function markFaulty(
     plan,
     rowCount,
     restAction,
-  }: { terms: FileTerms; plan: Plan; rowCount: number; restAction: RestAction },
+  }: Pick<Planning, 'terms' | 'rowCount'> & Pick<FilePlan, 'plan' | 'restAction'>,
 ): Promise<Plan> {
   const { numAffectedRows: marked } = await sql`
     insert into member_import_steps (partner_id, import_id, step, action, member_id, fault)

@@ -45,14 +45,14 @@ function isPlainlyE164(text: string): boolean {
   )
 }
 
-type Plan = { lengths: number[]; prefix: RegExp | undefined }
+type NumberingPlan = { lengths: number[]; prefix: RegExp | undefined }
 
 /** By calling code. */
-let knownPlans: Map<string, Plan[]> | undefined
+let knownPlans: Map<string, NumberingPlan[]> | undefined
 
-function readPlans(): Map<string, Plan[]> {
+function readPlans(): Map<string, NumberingPlan[]> {
   const { getCountries, getCountryCallingCode } = phones()
-  const read = new Map<string, Plan[]>()
+  const read = new Map<string, NumberingPlan[]>()
   for (const country of getCountries()) {
     const callingCode = getCountryCallingCode(country)
     read.set(callingCode, [...(read.get(callingCode) ?? []), planOf(country)])
@@ -60,7 +60,7 @@ function readPlans(): Map<string, Plan[]> {
   return read
 }
 
-function planOf(country: CountryCode): Plan {
+function planOf(country: CountryCode): NumberingPlan {
   const metadata = new (phones().Metadata)()
   metadata.selectNumberingPlan(country)
   // The library's types omit the national prefix; a test compares the result with parsing.

@@ -12,6 +12,8 @@ export type PayCycleStatus = 'Open' | 'Closed'
 /** The days that one payday settles, first and last included. */
 export type PayCycle = { id: string; startDate: Day; endDate: Day; status: PayCycleStatus }
 
+export type OfCycle = { partnerId: string; payCycleId: string }
+
 const columns = ['id', 'startDate', 'endDate', 'status'] as const
 
 /** Opens a partner's first cycle: the cycle of the schedule that contains today, in the partner's time zone. */
@@ -41,7 +43,7 @@ export async function open(
     .values({ ...cycle, partnerId, createdAt: now })
     .execute()
   await scheduleTask(tx, { task: 'close-pay-cycles', at: startOfDay(timeZone, addDays(cycle.endDate, 1)), partnerId })
-  await emitEvent(tx, 'opened', { partnerId, cycle, now })
+  await emitStatus(tx, { partnerId, cycle, now })
   return cycle
 }
 
@@ -50,11 +52,10 @@ export function isOver(cycle: Span, { timeZone, now }: { timeZone: string; now: 
   return cycle.endDate < dayIn(timeZone, now)
 }
 
+type Marking = { partnerId: string; cycle: PayCycle; now: Date }
+
 /** Marks a cycle as closed. The caller has locked its row and booked its money (closing.ts). */
-export async function markClosed(
-  tx: Tx,
-  { partnerId, cycle, now }: { partnerId: string; cycle: PayCycle; now: Date },
-): Promise<PayCycle> {
+export async function markClosed(tx: Tx, { partnerId, cycle, now }: Marking): Promise<PayCycle> {
   const closed: PayCycle = { ...cycle, status: 'Closed' }
   await tx
     .updateTable('payCycles')
@@ -62,7 +63,7 @@ export async function markClosed(
     .where('partnerId', '=', partnerId)
     .where('id', '=', cycle.id)
     .execute()
-  await emitEvent(tx, 'closed', { partnerId, cycle: closed, now })
+  await emitStatus(tx, { partnerId, cycle: closed, now })
   return closed
 }
 
@@ -70,10 +71,7 @@ export async function markClosed(
  * Marks a closed cycle as settled, and locks its row: of two concurrent settlements, the second waits and is refused.
  * @throws Problem `Conflict` if the cycle is already settled
  */
-export async function markSettled(
-  tx: Tx,
-  { partnerId, cycle, now }: { partnerId: string; cycle: PayCycle; now: Date },
-): Promise<void> {
+export async function markSettled(tx: Tx, { partnerId, cycle, now }: Marking): Promise<void> {
   const settled = await tx
     .updateTable('payCycles')
     .set({ settledAt: now })
@@ -90,12 +88,11 @@ export function alreadySettled(): Problem {
 
 /** Finds the open cycle. */
 export async function findOpen(db: Reader, partnerId: string): Promise<PayCycle | undefined> {
-  return await db
-    .selectFrom('payCycles')
-    .select(columns)
-    .where('partnerId', '=', partnerId)
-    .where('status', '=', 'Open')
-    .executeTakeFirst()
+  return await openOf(db, partnerId).executeTakeFirst()
+}
+
+function openOf(db: Reader, partnerId: string) {
+  return db.selectFrom('payCycles').select(columns).where('partnerId', '=', partnerId).where('status', '=', 'Open')
 }
 
 /**
@@ -104,13 +101,7 @@ export async function findOpen(db: Reader, partnerId: string): Promise<PayCycle 
  * does not need it, since closing locks every member before it sums up.
  */
 export async function holdOpen(tx: Tx, partnerId: string): Promise<PayCycle | undefined> {
-  const held = await tx
-    .selectFrom('payCycles')
-    .select(columns)
-    .where('partnerId', '=', partnerId)
-    .where('status', '=', 'Open')
-    .forShare()
-    .executeTakeFirst()
+  const held = await openOf(tx, partnerId).forShare().executeTakeFirst()
   if (held !== undefined) return held
   // The cycle that was waited for has closed, and the query's snapshot does not include the next one.
   return (await findOpen(tx, partnerId)) === undefined ? undefined : await holdOpen(tx, partnerId)
@@ -118,14 +109,8 @@ export async function holdOpen(tx: Tx, partnerId: string): Promise<PayCycle | un
 
 /** Locks the open cycle exclusively against `holdOpen`. Returns undefined if there is none or it has closed in the meantime. */
 export async function lockOpen(tx: Tx, partnerId: string): Promise<PayCycle | undefined> {
-  return await tx
-    .selectFrom('payCycles')
-    .select(columns)
-    .where('partnerId', '=', partnerId)
-    .where('status', '=', 'Open')
-    // Not `for update`: completing a withdrawal references the cycle and locks its member, so it would deadlock with closing.
-    .forNoKeyUpdate()
-    .executeTakeFirst()
+  // Not `for update`: completing a withdrawal references the cycle and locks its member, so it would deadlock with closing.
+  return await openOf(tx, partnerId).forNoKeyUpdate().executeTakeFirst()
 }
 
 /** Finds the partners whose open cycle is over, the longest overdue first. */
@@ -145,7 +130,7 @@ export async function findOver(
 /** @throws Problem `NotFound`, including for another partner's cycle */
 export async function find(
   db: Reader,
-  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
+  { partnerId, payCycleId }: OfCycle,
 ): Promise<PayCycle & { settledAt: Date | null }> {
   const cycle = await db
     .selectFrom('payCycles')
@@ -168,13 +153,9 @@ export async function countUnsettled(db: Reader, partnerId: string): Promise<num
 /** Lists pay cycles, newest first. */
 export async function list(
   db: Reader,
-  {
-    partnerId,
-    statuses,
-    page,
-    cursor,
-  }: { partnerId: string; statuses: PayCycleStatus[]; page: Page; cursor?: Cursor | undefined },
+  options: { partnerId: string; statuses: PayCycleStatus[]; page: Page; cursor?: Cursor | undefined },
 ): Promise<{ payCycles: PayCycle[]; total: number }> {
+  const { partnerId, statuses, page, cursor } = options
   const startDate = cursor === undefined ? undefined : await startOf(db, { partnerId, cursor })
   const filtered = db
     .selectFrom('payCycles')
@@ -202,17 +183,8 @@ async function startOf(db: Reader, { partnerId, cursor }: { partnerId: string; c
   return cycle.startDate
 }
 
-async function emitEvent(
-  tx: Tx,
-  transition: 'opened' | 'closed',
-  { partnerId, cycle, now }: { partnerId: string; cycle: PayCycle; now: Date },
-): Promise<void> {
-  const { id, startDate, endDate } = cycle
-  await events.emit(tx, {
-    partnerId,
-    type: `pay_cycle.${transition}`,
-    resourceId: id,
-    data: { payCycleId: id, startDate, endDate },
-    now,
-  })
+async function emitStatus(tx: Tx, { partnerId, cycle, now }: Marking): Promise<void> {
+  const { id, startDate, endDate, status } = cycle
+  const type = status === 'Open' ? 'pay_cycle.opened' : 'pay_cycle.closed'
+  await events.emit(tx, { partnerId, type, resourceId: id, data: { payCycleId: id, startDate, endDate }, now })
 }

@@ -20,7 +20,7 @@ export async function checkFile(
   db: Db,
   { partnerId, file, signal }: { partnerId: string; file: SheetFile; signal: AbortSignal },
 ): Promise<CheckedFile> {
-  const faults = new Faults()
+  const faults = new FaultList()
   const parts: { lines: Line[]; hash: Hash }[] = []
   const sums = new Sums()
   const paid = new Set<string>()
@@ -59,13 +59,11 @@ export async function checkFile(
   }
 }
 
-type Payee = { id: string; currency: Currency }
-
 /** @returns a function that finds the member of a line, or says why it cannot */
 async function findPayees(
   db: Db,
   { partnerId, lines }: { partnerId: string; lines: FileLine[] },
-): Promise<(line: FileLine) => Payee | string> {
+): Promise<(line: FileLine) => members.Payee | string> {
   const valuesOf = (column: ReferenceColumn) => [
     ...new Set(lines.flatMap(line => line.references.filter(each => each.column === column).map(({ value }) => value))),
   ]
@@ -117,7 +115,7 @@ class Sums {
 }
 
 /** Collects the errors of the first faulty rows, and counts the other faulty rows. */
-class Faults {
+class FaultList {
   readonly #faults: { row: number; message: string }[] = []
   #more = 0
 

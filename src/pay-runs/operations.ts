@@ -115,12 +115,9 @@ const uploadPayRun = operation({
     const { partner, now, body } = call
     const lines = await mapInSlices(body.payDetails, ({ memberId, money }) => ({ memberId, ...fromWire(money) }))
     const payRun = await payRuns.create(tx, { partner, lines, fileName: fileNameOf(call), now })
-    const audit = {
-      action: 'pay_run.create',
-      details: await detailsOf(tx, { partnerId: partner.id, payRun }),
-    } as const
+    const details = await detailsOf(tx, { partnerId: partner.id, payRun })
     const headers = { location: `/v1/pay/runs/${payRun.id}` }
-    return { body: createdBody(payRun), headers, resourceId: payRun.id, audit }
+    return { body: createdBody(payRun), headers, resourceId: payRun.id, audit: { action: 'pay_run.create', details } }
   },
 })
 
@@ -150,21 +147,13 @@ const getPayRuns = operation({
   },
   problems: ['NotFound'],
   async read(reader, { partner, query }) {
-    const { statuses, payCycleId, metadata: wanted } = query
+    const { skip: _skip, take: _take, after: _after, before: _before, ...filter } = query
     const partnerId = partner.id
     const page = pageOf(query)
-    const cursor = cursorOf(query)
-    const filter = {
-      ...(statuses ? { statuses } : {}),
-      ...(payCycleId ? { payCycleId } : {}),
-      ...(wanted ? { metadata: wanted } : {}),
-    }
-    const found = await payRuns.list(reader, { partnerId, filter, page, cursor })
-    const all = await metadata.findAll(
-      reader,
-      found.payRuns.map(({ id }) => ({ partnerId, resourceId: id })),
-    )
-    const listed = found.payRuns.map(payRun => onWire(payRun, all.get(payRun.id)))
+    const found = await payRuns.list(reader, { partnerId, ...filter, page, cursor: cursorOf(query) })
+    const asked = found.payRuns.map(({ id }) => ({ partnerId, resourceId: id }))
+    const all = await metadata.findAll(reader, asked)
+    const listed = found.payRuns.map(payRun => ({ ...payRun, metadata: all.get(payRun.id) ?? {} }))
     return { body: { payRuns: listed, total: found.total, ...page } }
   },
 })
@@ -184,7 +173,7 @@ const getPayRun = operation({
   async read(reader, { partner, params: { payRunId } }) {
     const { totals, ...payRun } = await payRuns.find(reader, { partnerId: partner.id, payRunId })
     const found = await metadata.find(reader, { partnerId: partner.id, resourceId: payRunId })
-    return { body: { ...onWire(payRun, found), totals: totals.map(toWire) } }
+    return { body: { ...payRun, metadata: found, totals: totals.map(toWire) } }
   },
 })
 
@@ -205,15 +194,11 @@ const revertPayRun = operation({
   success: { description: 'The reverted pay run.', schema: PayRun },
   problems: ['NotFound'],
   async write(tx, { partner, params, now }) {
-    const { isRepeated, ...payRun } = await payRuns.revert(tx, {
-      partnerId: partner.id,
-      payRunId: params.payRunId,
-      now,
-    })
+    const { isRepeated, ...payRun } = await payRuns.revert(tx, { partnerId: partner.id, ...params, now })
     const details = isRepeated ? undefined : await detailsOf(tx, { partnerId: partner.id, payRun })
-    const audit = details === undefined ? undefined : ({ action: 'pay_run.revert', details } as const)
+    const audit = details && ({ action: 'pay_run.revert', details } as const)
     const found = await metadata.find(tx, { partnerId: partner.id, resourceId: payRun.id })
-    return { body: onWire(payRun, found), resourceId: payRun.id, audit }
+    return { body: { ...payRun, metadata: found }, resourceId: payRun.id, audit }
   },
 })
 
@@ -264,8 +249,4 @@ function createdBody({ id, payCycleId, status, scheduledFor }: payRuns.PayRun) {
 async function detailsOf(tx: Tx, { partnerId, payRun }: { partnerId: string; payRun: payRuns.PayRun }) {
   const { status, payCycleId, lineCount, totals } = await payRuns.find(tx, { partnerId, payRunId: payRun.id })
   return { status, payCycleId, lineCount, totals: totals.map(toWire) }
-}
-
-function onWire(payRun: payRuns.PayRun, found: metadata.Metadata = {}) {
-  return { ...payRun, metadata: found }
 }

@@ -19,6 +19,7 @@ type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
 export type PayRun = { id: string; payCycleId: string; status: PayRunStatus; scheduledFor: Date }
 
 type OfPayRun = { partnerId: string; payRunId: string }
+type Moving = { partnerId: string; payRun: PayRun; now: Date }
 
 const columns = ['id', 'payCycleId', 'status', 'scheduledFor'] as const
 
@@ -123,7 +124,7 @@ export async function revert(
 
 async function transition(
   tx: Tx,
-  { partnerId, payRun, to, now }: { partnerId: string; payRun: PayRun; to: 'Available' | 'Reverted'; now: Date },
+  { partnerId, payRun, to, now }: Moving & { to: 'Available' | 'Reverted' },
 ): Promise<PayRun> {
   await tx
     .updateTable('payRuns')
@@ -237,7 +238,7 @@ export async function findIdentical(
   return rows
 }
 
-export type PayRunFilter = { statuses?: PayRunStatus[]; payCycleId?: string; metadata?: Metadata }
+type PayRunFilter = { partnerId: string; statuses?: PayRunStatus[]; payCycleId?: string; metadata?: Metadata }
 
 /**
  * Lists pay runs, newest first.
@@ -245,14 +246,9 @@ export type PayRunFilter = { statuses?: PayRunStatus[]; payCycleId?: string; met
  */
 export async function list(
   db: Reader,
-  {
-    partnerId,
-    filter,
-    page,
-    cursor,
-  }: { partnerId: string; filter: PayRunFilter; page: Page; cursor: Cursor | undefined },
+  { page, cursor, ...filter }: PayRunFilter & { page: Page; cursor: Cursor | undefined },
 ): Promise<{ payRuns: PayRun[]; total: number }> {
-  const { statuses = [], payCycleId, metadata = {} } = filter
+  const { partnerId, statuses = [], payCycleId, metadata = {} } = filter
   const filtered = db
     .selectFrom('payRuns')
     .where('partnerId', '=', partnerId)
@@ -298,10 +294,7 @@ export const due = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; wor
    where r.partner_id = ${partnerId} and r.status = 'Scheduled'`
 
 /** Returns when money last became available in a cycle; null if it has not yet. */
-export async function lastAvailableAt(
-  db: Reader,
-  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
-): Promise<Date | null> {
+export async function lastAvailableAt(db: Reader, { partnerId, payCycleId }: payCycles.OfCycle): Promise<Date | null> {
   const { last } = await db
     .selectFrom('payRuns')
     .select(({ fn }) => fn.max('availableAt').as('last'))
@@ -368,13 +361,7 @@ async function readLines(db: Reader, { partnerId, payRunId }: OfPayRun): Promise
 
 async function book(
   tx: Tx,
-  {
-    partnerId,
-    payRun,
-    lines,
-    reason,
-    now,
-  }: { partnerId: string; payRun: PayRun; lines: Line[]; reason: string; now: Date },
+  { partnerId, payRun, lines, reason, now }: Moving & { lines: Line[]; reason: string },
 ): Promise<void> {
   for (const range of await rangesOf(lines)) {
     await lockPayees(tx, { partnerId, lines: range })
@@ -409,10 +396,7 @@ function memberIdsOf(lines: Line[]): string[] {
   return [...new Set(lines.map(line => line.memberId))]
 }
 
-async function emitStatus(
-  tx: Tx,
-  { partnerId, payRun, now }: { partnerId: string; payRun: PayRun; now: Date },
-): Promise<void> {
+async function emitStatus(tx: Tx, { partnerId, payRun, now }: Moving): Promise<void> {
   const { id: payRunId, payCycleId, status } = payRun
   const data = { payRunId, payCycleId, status }
   await events.emit(tx, { partnerId, type: eventTypes[status], resourceId: payRunId, data, now })

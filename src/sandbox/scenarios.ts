@@ -179,12 +179,7 @@ async function inviteMany(tx: Tx, { partner, now }: { partner: Partner; now: Dat
 
 /** Pays the members of the scenario with many members, once they are invited. Idempotent. */
 export async function payMany(tx: Tx, { partner, now }: { partner: Partner; now: Date }): Promise<void> {
-  const runs = await payRuns.list(tx, {
-    partnerId: partner.id,
-    filter: {},
-    page: { skip: 0, take: 1 },
-    cursor: undefined,
-  })
+  const runs = await payRuns.list(tx, { partnerId: partner.id, page: { skip: 0, take: 1 }, cursor: undefined })
   if (runs.total > 0) return
   const lines: { memberId: string; amount: bigint; currency: 'GBP' }[] = []
   for (let skip = 0; ; skip += 1_000) {

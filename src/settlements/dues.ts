@@ -4,21 +4,19 @@ import { problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { type Currency, inWords, type Money } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
+import type { OfCycle } from '../pay-cycles/pay-cycles.ts'
 
 // If the bank reports money that arrives on the float's account, the money of a settlement is a receivable until it arrives:
 // money that is still with the employer must not fund withdrawals.
 
 /** The money of a settlement in one currency, in minor units. Negative amounts are owed to the employer. */
-export type Due = {
-  partnerId: string
-  payCycleId: string
-  currency: Currency
-  amount: bigint
-  received: bigint
-  settledAt: Date
-  /** When the last part of the money arrived. */
-  receivedAt: Date | null
-}
+export type Due = OfCycle &
+  Money & {
+    received: bigint
+    settledAt: Date
+    /** When the last part of the money arrived. */
+    receivedAt: Date | null
+  }
 
 const referencePrefix = 'MMS'
 const referenceCharsOfId = 14
@@ -53,10 +51,12 @@ export function referencesIn(texts: readonly string[]): string[] {
 /** Records that the money of a settlement is to arrive. The caller has posted it as a receivable. */
 export async function record(
   tx: Tx,
-  { partnerId, payCycleId, amount: money, now }: { partnerId: string; payCycleId: string; amount: Money; now: Date },
+  { partnerId, payCycleId, amount: money, now }: OfCycle & { amount: Money; now: Date },
 ): Promise<void> {
-  const due = { partnerId, payCycleId, currency: money.currency, amount: money.amount, settledAt: now }
-  await tx.insertInto('settlementDues').values(due).execute()
+  await tx
+    .insertInto('settlementDues')
+    .values({ partnerId, payCycleId, ...money, settledAt: now })
+    .execute()
 }
 
 /** Lists the amounts of a partner's settlements that have not arrived in full, oldest first. */
@@ -65,10 +65,7 @@ export async function listOpen(db: Reader, partnerId: string): Promise<Due[]> {
 }
 
 /** Lists the amounts of a settlement, per currency, whether or not they have arrived. */
-export async function listOfCycle(
-  db: Reader,
-  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
-): Promise<Due[]> {
+export async function listOfCycle(db: Reader, { partnerId, payCycleId }: OfCycle): Promise<Due[]> {
   return await select(db, sql`partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}`)
 }
 
@@ -80,11 +77,9 @@ async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Due[]>
 }
 
 /** A pay cycle that a text names, and the amount that is still due for it in a currency. */
-export type Named = {
+export type Named = OfCycle & {
   /** Without the prefix. */
   reference: string
-  partnerId: string
-  payCycleId: string
   isSettled: boolean
   /** Null if nothing was to arrive in this currency. */
   due: bigint | null
@@ -124,7 +119,7 @@ export async function receive(
     isByHand,
     now,
     movementId = newId('floatMovement', now),
-  }: { partnerId: string; payCycleId: string; amount: Money; isByHand: boolean; now: Date; movementId?: string },
+  }: OfCycle & { amount: Money; isByHand: boolean; now: Date; movementId?: string },
 ): Promise<{ movementId: string }> {
   const { amount, currency } = money
   const { rows } = await sql<{ due: bigint }>`

@@ -5,6 +5,7 @@ import path from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { readLines } from '../tabular/reading.ts'
+import { FileFault, readRows } from '../tabular/tabular.ts'
 import { linesMax, settlementFile } from './file.ts'
 import type { LineFault, Taken } from './rules.ts'
 
@@ -180,11 +181,33 @@ test('any sequence of bytes gives lines or faults', async () => {
       fc.array(fc.constantFrom(...pieces), { maxLength: 12 }),
       fc.boolean(),
       async (chosen, hasHeader) => {
-        const { taken, faults } = await read(`${hasHeader ? `${header}\n` : ''}${chosen.join('')}`)
-        expect(taken.length + faults.length).toBeGreaterThan(0)
+        expect(await readHere(`${hasHeader ? `${header}\n` : ''}${chosen.join('')}`)).not.toHaveLength(0)
       },
     ),
-    // A fault of the header ends the reader thread, so each run takes a tenth of a second.
-    { numRuns: 50 },
+    { numRuns: 500 },
   )
 })
+
+// Without the thread, which ends with a faulty header and takes long to start anew.
+async function readHere(text: string): Promise<unknown[]> {
+  const file = path.join(folder, 'bytes.csv')
+  writeFileSync(file, text)
+  const found: unknown[] = []
+  let columns: ReturnType<typeof settlementFile.readHeader>['columns'] | undefined
+  try {
+    for await (const rows of readRows({ path: file, kind: 'csv' })) {
+      for (const { row, cells, fault } of rows) {
+        if (columns !== undefined) found.push(fault ?? settlementFile.readLine(row, cells, columns))
+        else {
+          const header = settlementFile.readHeader(cells)
+          columns = header.columns
+          found.push(header)
+        }
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error
+    found.push(error.message)
+  }
+  return found
+}

@@ -11,7 +11,7 @@ import { readLines } from '../tabular/reading.ts'
 import { payroll, staff } from '../users/roles.ts'
 import { settlementFile } from './file.ts'
 import type { SettlementContext } from './operation-context.ts'
-import type { Line, LineFault, Taken } from './rules.ts'
+import type { LineFault, SettlementLine, Taken } from './rules.ts'
 import { NewSettlement, Settlement, SettlementSummary } from './schema.ts'
 import * as settlements from './settlements.ts'
 
@@ -141,6 +141,6 @@ function onWire<Summary extends { totals: settlements.Totals[] }>({ totals, ...s
   return { ...summary, totals: totals.map(({ currency, ...amounts }) => allToWire(amounts, currency)) }
 }
 
-function lineOnWire({ memberId, outcome, currency, ...amounts }: Line) {
+function lineOnWire({ memberId, outcome, currency, ...amounts }: SettlementLine) {
   return { memberId, outcome, ...allToWire(amounts, currency) }
 }

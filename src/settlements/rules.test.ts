@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Currency } from '../kernel/money.ts'
-import { type Deduction, type Line, lineCheck, settle, type Taken, transfersOf } from './rules.ts'
+import { type Deduction, lineCheck, type SettlementLine, settle, type Taken, transfersOf } from './rules.ts'
 
 const deduction = (memberId: string, amount: bigint, currency: Currency = 'GBP'): Deduction => ({
   memberId,
@@ -14,7 +14,7 @@ const took = (memberId: string, amount: bigint, currency: Currency = 'GBP', at =
   currency,
   at,
 })
-const only = (lines: Line[]) => {
+const only = (lines: SettlementLine[]) => {
   expect(lines).toHaveLength(1)
   const [line] = lines
   if (line === undefined) throw new Error('There is no line')

@@ -11,7 +11,7 @@ export type Deduction = Money & { memberId: string }
 /** `short`: payroll took less than the deduction; `over`: more; `unknown`: the member had no deduction. */
 export type LineOutcome = 'matched' | 'short' | 'over' | 'unknown'
 
-export type Line = {
+export type SettlementLine = {
   memberId: string
   currency: Currency
   deducted: bigint
@@ -85,7 +85,7 @@ export function lineCheck({
 export function settle(
   taken: Taken[],
   { deductions, policy }: { deductions: Deduction[]; policy: ShortfallPolicy },
-): Line[] {
+): SettlementLine[] {
   const takenOf = new Map(taken.map(line => [keyOf(line), line.amount]))
   const known = new Set(deductions.map(keyOf))
   const lines = deductions.map(deduction => {
@@ -101,7 +101,7 @@ export function settle(
 function lineOf(
   { memberId, currency }: { memberId: string; currency: Currency },
   { deducted, taken, policy }: { deducted: bigint; taken: bigint; policy: ShortfallPolicy },
-): Line {
+): SettlementLine {
   const missing = deducted - taken
   const writtenOff = missing > 0n && policy === 'write_off' ? missing : 0n
   const outcome = missing === 0n ? 'matched' : missing > 0n ? 'short' : 'over'
@@ -114,7 +114,7 @@ function lineOf(
  * @param takenTo the account of what payroll took: the float, or a receivable until the money has arrived there
  */
 export function transfersOf(
-  { memberId, currency, taken, carried, writtenOff }: Line,
+  { memberId, currency, taken, carried, writtenOff }: SettlementLine,
   {
     settledCycleId,
     openCycleId,

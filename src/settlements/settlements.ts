@@ -13,7 +13,15 @@ import * as deductions from '../pay-cycles/deductions.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import * as dues from './dues.ts'
-import { type Line, type LineFault, type LineOutcome, lineCheck, settle, type Taken, transfersOf } from './rules.ts'
+import {
+  type LineFault,
+  type LineOutcome,
+  lineCheck,
+  type SettlementLine,
+  settle,
+  type Taken,
+  transfersOf,
+} from './rules.ts'
 
 /**
  * Payroll's report of actual deductions: the readable lines, and the errors of the others. `faultsMore` counts errors beyond
@@ -32,11 +40,13 @@ export type Summary = Record<LineOutcome, number> & {
 }
 
 const summed = ['deducted', 'taken', 'carried', 'writtenOff'] as const
-export type Totals = Pick<Line, 'currency' | (typeof summed)[number]>
+export type Totals = Pick<SettlementLine, 'currency' | (typeof summed)[number]>
 
 const noLines: Record<LineOutcome, number> = { matched: 0, short: 0, over: 0, unknown: 0 }
 
 type ReportsArrivals = (currency: Currency) => boolean
+
+type Reported = payCycles.OfCycle & { report: PayrollReport }
 
 // Keeps each statement well below a second, and its cost on the main thread low.
 const linesPerStatement = 2_000
@@ -58,10 +68,9 @@ export async function create(
     report,
     reportsArrivals = () => false,
     now,
-  }: { partnerId: string; payCycleId: string; report: PayrollReport; reportsArrivals?: ReportsArrivals; now: Date },
+  }: Reported & { reportsArrivals?: ReportsArrivals; now: Date },
 ): Promise<Summary> {
-  const cycle = await payCycles.find(tx, { partnerId, payCycleId })
-  if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
+  const cycle = await findClosed(tx, { partnerId, payCycleId })
   const next = await payCycles.holdOpen(tx, partnerId)
   await payCycles.markSettled(tx, { partnerId, cycle, now })
   if (next === undefined) throw noOpenCycle()
@@ -80,13 +89,9 @@ export async function create(
   await fees.collectSettled(tx, { partnerId, payCycleId, now })
   const summary = await summarise(tx, { partnerId, payCycleId, settledAt: now })
   const { matched, short, over, unknown } = summary
-  await events.emit(tx, {
-    partnerId,
-    type: 'pay_cycle.settled',
-    resourceId: payCycleId,
-    data: { payCycleId, startDate: cycle.startDate, endDate: cycle.endDate, matched, short, over, unknown },
-    now,
-  })
+  const { startDate, endDate } = cycle
+  const data = { payCycleId, startDate, endDate, matched, short, over, unknown }
+  await events.emit(tx, { partnerId, type: 'pay_cycle.settled', resourceId: payCycleId, data, now })
   return summary
 }
 
@@ -94,7 +99,7 @@ export async function create(
 export type Preview = Pick<Summary, LineOutcome> & {
   shortfallPolicy: ShortfallPolicy
   totals: Totals[]
-  lines: Line[]
+  lines: SettlementLine[]
 }
 
 /**
@@ -103,15 +108,9 @@ export type Preview = Pick<Summary, LineOutcome> & {
  */
 export async function preview(
   db: Reader,
-  {
-    partnerId,
-    payCycleId,
-    report,
-    linesMax,
-  }: { partnerId: string; payCycleId: string; report: PayrollReport; linesMax: number },
+  { partnerId, payCycleId, report, linesMax }: Reported & { linesMax: number },
 ): Promise<Preview> {
-  const cycle = await payCycles.find(db, { partnerId, payCycleId })
-  if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
+  const cycle = await findClosed(db, { partnerId, payCycleId })
   if (cycle.settledAt !== null) throw payCycles.alreadySettled()
   const lines = (await compare(db, { partnerId, cycle, report })).flat()
   const [counts, totals] = [{ ...noLines }, new Map<Currency, Totals>()]
@@ -130,10 +129,7 @@ export async function preview(
 }
 
 /** @throws Problem `NotFound`, including if the cycle is not settled */
-export async function find(
-  db: Reader,
-  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
-): Promise<Summary> {
+export async function find(db: Reader, { partnerId, payCycleId }: payCycles.OfCycle): Promise<Summary> {
   const { settledAt } = await payCycles.find(db, { partnerId, payCycleId })
   if (settledAt === null) throw problem('NotFound', 'The pay cycle has not been settled yet')
   return await summarise(db, { partnerId, payCycleId, settledAt })
@@ -152,8 +148,8 @@ export async function listLines(
     page,
     skip,
     cursor,
-  }: { partnerId: string; payCycleId: string; page: Page; skip: number | undefined; cursor: Cursor | undefined },
-): Promise<Line[]> {
+  }: payCycles.OfCycle & { page: Page; skip: number | undefined; cursor: Cursor | undefined },
+): Promise<SettlementLine[]> {
   await requireKnown(db, 'members', { partnerId, cursor })
   const lines = await db
     .selectFrom('settlementLines')
@@ -168,11 +164,17 @@ export async function listLines(
   return lines.toSorted((a, b) => (a.memberId + a.currency < b.memberId + b.currency ? -1 : 1))
 }
 
+async function findClosed(db: Reader, which: payCycles.OfCycle) {
+  const cycle = await payCycles.find(db, which)
+  if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
+  return cycle
+}
+
 /** @returns all lines in member order, in groups that never split a member */
 async function compare(
   db: Reader,
   { partnerId, cycle, report }: { partnerId: string; cycle: payCycles.PayCycle; report: PayrollReport },
-): Promise<Line[][]> {
+): Promise<SettlementLine[][]> {
   const all: deductions.Deduction[] = []
   for await (const piece of deductions.listAll(db, { partnerId, cycle })) all.push(...piece)
   const groups = await groupsByMember(report.taken, all)
@@ -244,13 +246,16 @@ async function readPolicy(db: Reader, partnerId: string): Promise<ShortfallPolic
 }
 
 // Prevents deadlocks between operations that lock several members.
-function inMemberOrder(lines: Line[]): Line[] {
+function inMemberOrder(lines: SettlementLine[]): SettlementLine[] {
   return lines.toSorted((a, b) => (a.memberId < b.memberId ? -1 : a.memberId > b.memberId ? 1 : 0))
 }
 
 // Assigns members to the pieces so that all members are locked in order. A member without a line may also have fees, if returned
 // money has paid for new withdrawals.
-function withMembers(pieces: Line[][], memberIds: string[]): { lines: Line[]; withFees: string[] }[] {
+function withMembers(
+  pieces: SettlementLine[][],
+  memberIds: string[],
+): { lines: SettlementLine[]; withFees: string[] }[] {
   let from = 0
   return (pieces.length === 0 ? [[]] : pieces).map((lines, at) => {
     const following = pieces[at + 1]?.[0]?.memberId
@@ -276,13 +281,13 @@ async function book(
     partnerId: string
     cycle: payCycles.PayCycle
     next: payCycles.PayCycle
-    lines: Line[]
+    lines: SettlementLine[]
     withFees: string[]
     reportsArrivals: ReportsArrivals
     now: Date
   },
 ): Promise<void> {
-  const column = <K extends keyof Line>(name: K) => lines.map(line => line[name])
+  const column = <K extends keyof SettlementLine>(name: K) => lines.map(line => line[name])
   const memberIds = column('memberId')
   await lockMembers(tx, { partnerId, memberIds: [...memberIds, ...withFees] })
   await ledger.post(tx, {
@@ -307,7 +312,7 @@ async function book(
 
 async function summarise(
   db: Reader,
-  { partnerId, payCycleId, settledAt }: { partnerId: string; payCycleId: string; settledAt: Date },
+  { partnerId, payCycleId, settledAt }: payCycles.OfCycle & { settledAt: Date },
 ): Promise<Summary> {
   const { rows } = await sql<Totals & Record<LineOutcome, number>>`
     select currency, sum(deducted)::bigint as deducted, sum(taken)::bigint as taken,

@@ -310,6 +310,39 @@ test('fees are billed, stated and exported by command, and revenue is taken out 
   expect(JSON.stringify(entries)).toContain('invoice.void')
 })
 
+test('with --url, commands about money, records and the service say the same of a running server', async () => {
+  const database = await newDatabase({ hasDemo: true })
+  const { address } = await serve(database)
+  const [{ id: partnerId }] = await json(['partner', 'list'], database)
+  const { key } = await json(['operator', 'key', 'create', 'remote'], database)
+  const remote = async (args: string[]) =>
+    await midmonth([...args, '--url', address], { MIDMONTH_OPERATOR_KEY: key, DATABASE_URL: 'unused' })
+  const funding = ['float', 'fund', partnerId, 'GBP', '1000', '--reference', 'from afar']
+  expect((await remote(funding)).stdout).toMatch(/^currency +float/)
+  expect((await remote(funding)).stdout).toMatch(/^"from afar" was already recorded on /)
+  expect((await remote(['backup', 'recorded', '--at', '2026-03-31T02:00:00Z'])).code).toBe(0)
+  const today = new Date().toISOString().slice(0, 10)
+  for (const args of [
+    ['float', 'show', partnerId],
+    ['revenue', 'show', partnerId],
+    ['revenue', 'statement', partnerId, today.slice(0, 7)],
+    ['invoice', 'list'],
+    ['job', 'list'],
+    ['audit', '--partner', partnerId, '--action', 'float.fund'],
+    ['ledger', 'journal', '--from', today, '--to', today],
+  ]) {
+    const here = await midmonth(args, database)
+    expect(here).toMatchObject({ code: 0, stderr: '' })
+    expect(await remote(args)).toEqual(here)
+  }
+  expect(JSON.parse((await remote(['status', '--json'])).stdout)).toMatchObject({
+    ...{ mode: 'sandbox', lastBackupAt: '2026-03-31T02:00:00.000Z' },
+  })
+  expect(await midmonth(['status', '--url', address], { MIDMONTH_OPERATOR_KEY: 'none' })).toMatchObject({
+    ...{ code: 2, stdout: expect.stringMatching(/^! /) },
+  })
+})
+
 test('every command has an example and a --json option, and is in the guide', async () => {
   const pages = ['docs/operations/commands.md', 'docs/reference/cli.md']
   const guide = pages.map(page => readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8')).join('\n')

@@ -1,21 +1,15 @@
-import { type Money, toDecimal } from '@midmonth/sdk'
+import type { Money } from '@midmonth/sdk'
 import { formatDay, formatMoment, formatMoney, formatShortDay, formatWhole, inWords } from '../format.ts'
 import { hrefOfId } from '../places.ts'
 import { toast } from '../toasts.ts'
 import { Icon } from './icon.tsx'
 
-/** An amount with quieter decimals, so that the eye compares whole pounds first. */
 export function Amount({ money, signed = false }: { money: Money | null | undefined; signed?: boolean }) {
   if (money == null) return <span class="quiet">–</span>
-  const text = formatMoney(money)
-  // The decimals and anything after them, such as a trailing currency.
-  const hasMinor = toDecimal(money).includes('.')
-  const [minor = ''] = (hasMinor && /[.,]\d{2,4}(?!.*\d).*$/.exec(text)) || []
   return (
     <span class="amount">
       {signed && money.amount > 0 ? '+' : ''}
-      {text.slice(0, text.length - minor.length)}
-      <span class="amount-minor">{minor}</span>
+      {formatMoney(money)}
     </span>
   )
 }

@@ -42,11 +42,8 @@ export async function confirm(
   const row = await readState(tx, userId)
   if (row?.totpSecret == null || row.totpConfirmedAt !== null)
     throw conflict('There is no second factor to confirm; begin again')
-  const step = stepOf(sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId }), {
-    code,
-    now,
-    after: row.totpLastStep,
-  })
+  const secret = sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId })
+  const step = stepOf(secret, { code, now, after: row.totpLastStep })
   if (step === undefined) throw problem('TotpRequired', 'The code is wrong; check the clock of your device')
   await sql`update users set totp_confirmed_at = ${now}, totp_last_step = ${step} where id = ${userId}`.execute(tx)
   const codes = Array.from({ length: recoveryCodesCount }, newRecoveryCode)
@@ -92,11 +89,8 @@ export async function acceptCode(
       returning 1`.execute(tx)
     return rows.length > 0 ? 'accepted' : 'wrong'
   }
-  const step = stepOf(sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId }), {
-    code,
-    now,
-    after: row.totpLastStep,
-  })
+  const secret = sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId })
+  const step = stepOf(secret, { code, now, after: row.totpLastStep })
   if (step === undefined) return 'wrong'
   await sql`update users set totp_last_step = ${step} where id = ${userId}`.execute(tx)
   return 'accepted'

@@ -118,12 +118,7 @@ async function attachToPayment(
 /** Attaches the debit of a batch, the sum of its payments and a charge, to the batch. */
 async function attachToBatch(
   tx: Tx,
-  {
-    exception: { id, rail, amount },
-    batchId,
-    charge,
-    now,
-  }: { exception: exceptions.Decided; batchId: string; charge: Charge | undefined; now: Date },
+  { exception: { id, rail, amount }, batchId, charge, now }: Omit<AttachedAnswer, 'reference'> & { batchId: string },
 ): Promise<void> {
   const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
   const { rows } = await sql<{ unpaid: bigint; isBooked: boolean; first: string | null; partners: number }>`

@@ -136,12 +136,7 @@ export const unpaidOf = (batchId: RawBuilder<unknown>) => sql`(
 /** Records which payments the operator bears, so that an answer that only announced the same money does not recover it. */
 export async function keepWrittenOff(
   tx: Tx,
-  {
-    rail,
-    exceptionId,
-    references,
-    now,
-  }: { rail: string; exceptionId: string; references: readonly string[]; now: Date },
+  { rail, exceptionId, references, now }: Omit<Recovery, 'bookedOn'>,
 ): Promise<void> {
   await sql`
     insert into bank_records (rail, message_id, entry_key, reference, reason, created_at)

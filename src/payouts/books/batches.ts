@@ -288,12 +288,9 @@ type SentBatch = { id: string; messageId: string; valueDate: Day; cutOffAt: Date
  */
 async function executedOn(
   tx: Tx,
-  {
-    rail,
-    batch: { messageId, valueDate, cutOffAt, sentAt, isInstant },
-    now,
-  }: { rail: FileRailSettings; batch: SentBatch; now: Date },
+  { rail, batch, now }: { rail: FileRailSettings; batch: SentBatch; now: Date },
 ): Promise<Day | null> {
+  const { messageId, valueDate, cutOffAt, sentAt, isInstant } = batch
   const [sentOn, lastDay] = [dayIn(rail.timeZone, sentAt), dayIn(rail.timeZone, cutOffAt)]
   if (sentOn <= lastDay) return valueDate
   const fingerprint = `late ${messageId}`

@@ -184,18 +184,15 @@ async function giveBack(tx: Tx, { exception, references = [], charge, now }: Giv
   await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, booked, now })
 }
 
+type SomeToGiveBack = { exception: Exception; batchId: string; references: readonly string[]; now: Date }
+
 /**
  * Gives back the payments of a batch that the bank did not make, after it debited less than the batch adds up to. They must explain the
  * difference exactly; the other unanswered payments are then paid, as if the bank had reported which payments failed.
  */
 async function giveBackSome(
   tx: Tx,
-  {
-    exception: { id, rail, kind, amount },
-    batchId,
-    references,
-    now,
-  }: { exception: Exception; batchId: string; references: readonly string[]; now: Date },
+  { exception: { id, rail, kind, amount }, batchId, references, now }: SomeToGiveBack,
 ): Promise<void> {
   const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
   const inMoney = (units: bigint) => inWords({ amount: units, currency })
@@ -240,11 +237,10 @@ async function giveBackBatch(tx: Tx, { batchId, rail, key, reasonCode, now }: Ba
  */
 async function refuseIfPaidSince(
   tx: Tx,
-  {
-    payout: { reference, rail },
-    exception: { kind, outcome, openedAt },
-  }: { payout: DecidedPayment; exception: Exception },
+  { payout, exception }: { payout: DecidedPayment; exception: Exception },
 ): Promise<void> {
+  const { reference, rail } = payout
+  const { kind, outcome, openedAt } = exception
   if (outcome === 'returned') return
   // Scans from the end of the index, which is near: an exception is about a payment of the last days or weeks.
   const { rows } = await sql<{ isPaidSince: boolean }>`

@@ -89,11 +89,9 @@ function isUnnamedDebit({ kind, amount, bookedOn }: exceptions.Decided): boolean
 /** Locks the payments that an operator takes a debit for. They must have been given back, and add up to it. */
 async function lockNamed(
   tx: Tx,
-  {
-    exception: { rail, amount, currency },
-    references,
-  }: { exception: exceptions.Decided; references: readonly string[] },
+  { exception, references }: { exception: exceptions.Decided; references: readonly string[] },
 ): Promise<GivenBack[]> {
+  const { rail, amount, currency } = exception
   if (references.length === 0)
     throw conflict('The bank names no payment; name those that it made after their money was given back')
   const payments: GivenBack[] = []

@@ -1,28 +1,23 @@
 import { Command, Option } from 'commander'
-import type { Db } from '../src/database/database.ts'
-import { type Currency, inWords } from '../src/kernel/money.ts'
-import * as members from '../src/members/members.ts'
-import { findState } from '../src/partners/partners.ts'
-import { changesOf } from '../src/tiers/audit.ts'
-import {
-  type PayoutSpeed,
-  payoutSpeeds,
-  type Tier,
-  type TierTerms,
-  termsFault,
-  termsToWire,
-  versionToWire,
-} from '../src/tiers/rules.ts'
-import { changeTier, findTier, listTerms, listVersions, setTier } from '../src/tiers/tiers.ts'
-import * as intents from '../src/withdrawals/intents.ts'
-import { recordChange } from './actor.ts'
+import type {
+  Money,
+  NewTierTerms,
+  OperatorTier,
+  PartnerId,
+  TierHistory,
+  TierPreview,
+} from '../packages/console/src/generated/operator.ts'
+import type { Currency } from '../src/kernel/money.ts'
+import { payoutSpeeds } from '../src/tiers/rules.ts'
 import { minorUnits, name, currency as readCurrency, whole } from './arguments.ts'
 import { ask, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
-import { partnerNow } from './partner-clock.ts'
+import { moneyInWords } from './money.ts'
+import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
 import { countOf, printResult, table } from './print.ts'
 import { writeErrorLine, writeLine } from './terminal.ts'
-import { inTransaction, withDatabase } from './with-database.ts'
+
+const operations = () => import('../src/operators/tier-operations.ts')
 
 export const tierCommand = new Command('tier')
 
@@ -68,55 +63,21 @@ const setCommand = tierCommand
       'tier set par_… Silver --upper-limit 25000 --no-fee-max',
     ),
   )
-  .action(async (partnerId: string, tierName: string, { json, yes, currency, ...options }: SetOptions) => {
-    const change = readChange(options)
-    if (currency === undefined && Object.keys(change).length === 0)
+  .action(async (partnerId: PartnerId, tierName: string, { json, yes, currency, ...options }: SetOptions) => {
+    const { url: _, key: __, ...terms } = options
+    // Commander sets an option with a --no variant to `true` when neither is given.
+    if (currency === undefined && Object.values(terms).every(value => value === true))
       setCommand.error('error: specify at least one term to change')
-    await withDatabase(async (db, settings) => {
-      await findState(db, partnerId)
-      const now = await partnerNow(db, partnerId)
-      const before = await findTier(db, { partnerId, name: tierName })
-      const after = before === undefined ? newTier(tierName, { currency, change }) : { ...before, ...change }
-      if (before !== undefined && currency !== undefined && currency !== before.currency) {
-        throw new Error(
-          `The currency of the tier ${tierName} is ${before.currency} and cannot change; create another tier for ${currency}`,
-        )
-      }
-      const fault = termsFault(after)
-      if (fault !== undefined) throw new Error(fault)
-      const affected = await countAffected(db, { partnerId, tier: tierName, now })
-      if (before !== undefined && changesOf(before, after) !== null) {
-        await confirmChange({ before, after, affected }, { json, yes })
-      }
-      const made = await inTransaction(db, settings, async tx => {
-        const { name: _, version: __, currency: code, ...terms } = after
-        const result =
-          before === undefined
-            ? await setTier(tx, { partnerId, name: tierName, currency: code, terms, now })
-            : (await changeTier(tx, { partnerId, name: tierName, change, version: before.version, now })).after
-        if (result.version === before?.version) return result
-        if (before === undefined && result.version !== 1)
-          throw new Error(`The tier ${tierName} has just been created by another command; run this command again`)
-        const details = changesOf(before, result) ?? {}
-        await recordChange(tx, { partnerId, change: { action: 'tier.set', resourceId: tierName, details }, now })
-        return result
-      })
-      const hasChanged = made.version !== before?.version
-      printResult(
-        { json },
-        {
-          value: {
-            partnerId,
-            name: tierName,
-            hasChanged,
-            before: before === undefined ? null : onWire(before),
-            after: onWire(made),
-            affected,
-          },
-          text: () => outcomeOf(before, made),
-        },
-      )
+    requireConsistent(terms)
+    const { before, after } = await withOperators(options, operations, async api => {
+      const { tiers } = await api.listTiers(partnerId)
+      const current = tiers.find(tier => tier.name === tierName)
+      const wanted = termsOf(tierName, { current, currency, options: terms })
+      const preview = await api.previewTier(partnerId, tierName, wanted)
+      if (current !== undefined && preview.hasChanged) await confirmChange({ current, wanted, preview }, { json, yes })
+      return { before: current, after: await api.saveTier(partnerId, tierName, wanted) }
     })
+    printResult({ json }, { value: after, text: () => outcomeOf(before, after) })
   })
 
 tierCommand
@@ -125,23 +86,16 @@ tierCommand
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('tier list par_…'))
-  .action(async (partnerId: string, options) => {
-    const tiers = await withDatabase(async db => {
-      await findState(db, partnerId)
-      const found: (Tier & { since: Date; members: Awaited<ReturnType<typeof members.countByStatus>> })[] = []
-      for (const tier of await listTerms(db, partnerId)) {
-        found.push({ ...tier, members: await members.countByStatus(db, { partnerId, tier: tier.name }) })
-      }
-      return found
-    })
+  .action(async (partnerId: PartnerId, options) => {
+    const found = await withOperators(options, operations, api => api.listTiers(partnerId))
     printResult(options, {
-      value: tiers.map(({ since, members: counts, ...tier }) => ({ ...onWire(tier), since, members: counts })),
+      value: found,
       text: () =>
         table(
-          tiers.map(({ since, members: { active, invited }, ...tier }) => ({
+          found.tiers.map(({ members: { active, invited }, ...tier }) => ({
             name: tier.name,
             version: tier.version,
-            since: since.toISOString(),
+            since: tier.since,
             ...termsInWords(tier),
             members: active + invited,
           })),
@@ -156,47 +110,31 @@ tierCommand
   .argument('<name>', 'for example "Bronze"')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('tier show par_… Bronze'))
-  .action(async (partnerId: string, tierName: string, options) => {
-    const { versions, affected } = await withDatabase(async db => {
-      await findState(db, partnerId)
-      const found = await listVersions(db, { partnerId, name: tierName })
-      const now = await partnerNow(db, partnerId)
-      return { versions: found, affected: await countAffected(db, { partnerId, tier: tierName, now }) }
-    })
-    const [current] = versions
-    if (current === undefined) throw new Error(`There is no tier ${tierName}; tier list shows their names`)
-    // Newest first: each version was in force until the one listed before it.
-    const held = versions.map((tier, index) => ({ ...tier, until: versions[index - 1]?.since ?? null }))
+  .action(async (partnerId: PartnerId, tierName: string, options) => {
+    const tier = await withOperators(options, operations, api => api.getTier(partnerId, tierName))
+    const versions = () =>
+      tier.versions.map(each => ({
+        version: each.version,
+        since: each.since,
+        until: each.until,
+        ...termsInWords(each),
+      }))
     printResult(options, {
-      value: {
-        partnerId,
-        name: tierName,
-        currency: current.currency,
-        affected,
-        versions: held.map(({ version, since, until, currency, ...terms }) => ({
-          version,
-          since,
-          until,
-          ...termsToWire(terms, currency),
-        })),
-      },
+      value: tier,
       text: () =>
         [
-          `${tierName} (${current.currency}): ${membersInWords(affected)}, ${countOf(affected.openIntents, 'open intent')}`,
+          `${tierName} (${tier.currency}): ${membersInWords(tier)}, ${countOf(tier.openIntents, 'open intent')}`,
           '',
-          table(
-            held.map(({ since, until, ...tier }) => ({
-              version: tier.version,
-              since: since.toISOString(),
-              until: until?.toISOString() ?? null,
-              ...termsInWords(tier),
-            })),
-          ),
+          table(versions()),
         ].join('\n'),
     })
   })
 
-type SetOptions = {
+addServerOptions(tierCommand)
+
+type Terms = Omit<NewTierTerms, 'currency' | 'version'>
+
+type SetOptions = OperatorOptions & {
   currency?: Currency
   lowerLimit?: bigint
   upperLimit?: bigint
@@ -204,74 +142,68 @@ type SetOptions = {
   feeBps?: number
   feeMin?: bigint | boolean
   feeMax?: bigint | boolean
-  feePayer?: TierTerms['feePayer']
+  feePayer?: Terms['feePayer']
   perDay?: number | boolean
   perCycle?: number | boolean
-  payoutSpeed?: PayoutSpeed | boolean
+  payoutSpeed?: NonNullable<Terms['payoutSpeed']> | boolean
   yes?: boolean
   json?: boolean
 }
 
-/** The terms given as options; a removed term is null or 0. */
-function readChange(options: SetOptions) {
+/** The terms of the tier after the change; a removed term is null or 0. */
+function termsOf(
+  tierName: string,
+  {
+    current,
+    currency = current?.currency,
+    options,
+  }: { current: OperatorTier | undefined; currency: Currency | undefined; options: SetOptions },
+): NewTierTerms {
+  if (current !== undefined && currency !== current.currency)
+    throw new Error(
+      `The currency of the tier ${tierName} is ${current.currency} and cannot change; create another tier for ${currency}`,
+    )
   const { fee, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLimit, perDay, perCycle, payoutSpeed } = options
-  if (fee === false && (feeBps || isGiven(feeMin) || isGiven(feeMax))) {
+  const lower = lowerLimit ?? current?.lowerLimit.amount
+  const upper = upperLimit ?? current?.upperLimit.amount
+  if (currency === undefined || lower === undefined || upper === undefined)
+    throw new Error(
+      `There is no tier ${tierName}; to create it, add --currency, --lower-limit and --upper-limit (tier list shows existing tiers)`,
+    )
+  const money = (amount: bigint | number) => ({ amount: Number(amount), currency })
+  const isFree = fee === false
+  const bound = (given: bigint | boolean | undefined, before: Money | null = null) =>
+    isFree || given === false ? null : isGiven(given) ? money(given) : before
+  const orNone = <T>(given: T | boolean | undefined, before: T | null = null) =>
+    given === false ? null : isGiven(given) ? given : before
+  return {
+    currency,
+    version: current?.version ?? null,
+    feeFixed: isFree ? money(0) : isGiven(fee) ? money(fee) : (current?.feeFixed ?? money(0)),
+    feeBps: isFree ? 0 : (feeBps ?? current?.feeBps ?? 0),
+    feeMin: bound(feeMin, current?.feeMin),
+    feeMax: bound(feeMax, current?.feeMax),
+    feePayer: feePayer ?? current?.feePayer ?? 'member',
+    lowerLimit: money(lower),
+    upperLimit: money(upper),
+    withdrawalsPerDay: orNone(perDay, current?.withdrawalsPerDay),
+    withdrawalsPerCycle: orNone(perCycle, current?.withdrawalsPerCycle),
+    payoutSpeed: orNone(payoutSpeed, current?.payoutSpeed),
+  }
+}
+
+function requireConsistent({ fee, feeBps, feeMin, feeMax }: SetOptions): void {
+  if (fee === false && (feeBps || isGiven(feeMin) || isGiven(feeMax)))
     setCommand.error(
       'error: --no-fee removes every part of the fee and cannot be combined with --fee-bps, --fee-min or --fee-max',
     )
-  }
-  const change: Partial<TierTerms> = {
-    ...(fee === false ? { feeFixed: 0n, feeBps: 0, feeMin: null, feeMax: null } : {}),
-    ...(isGiven(fee) ? { feeFixed: fee } : {}),
-    ...(feeBps === undefined ? {} : { feeBps }),
-    ...bound('feeMin', feeMin),
-    ...bound('feeMax', feeMax),
-    ...(feePayer === undefined ? {} : { feePayer }),
-    ...(lowerLimit === undefined ? {} : { lowerLimit }),
-    ...(upperLimit === undefined ? {} : { upperLimit }),
-    ...bound('withdrawalsPerDay', perDay),
-    ...bound('withdrawalsPerCycle', perCycle),
-    ...bound('payoutSpeed', payoutSpeed),
-  }
-  return change
 }
 
-// Commander sets an option with a --no variant to `true` when neither is given.
 function isGiven<T>(value: T | boolean | undefined): value is T {
   return value !== undefined && typeof value !== 'boolean'
 }
 
-function bound<K extends keyof TierTerms, T extends TierTerms[K]>(term: K, value: T | boolean | undefined) {
-  if (value === false) return { [term]: null }
-  return isGiven(value) ? { [term]: value } : {}
-}
-
-function newTier(
-  tierName: string,
-  { currency, change }: { currency: Currency | undefined; change: Partial<TierTerms> },
-): Tier {
-  const { lowerLimit, upperLimit } = change
-  if (currency === undefined || lowerLimit === undefined || upperLimit === undefined) {
-    throw new Error(
-      `There is no tier ${tierName}; to create it, add --currency, --lower-limit and --upper-limit (tier list shows existing tiers)`,
-    )
-  }
-  const free = { feeFixed: 0n, feeBps: 0, feeMin: null, feeMax: null, feePayer: 'member' } as const
-  const unlimited = { withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null }
-  return { name: tierName, version: 1, currency, ...free, ...unlimited, lowerLimit, upperLimit, ...change }
-}
-
-type Affected = { members: { active: number; invited: number }; openIntents: number }
-
-async function countAffected(
-  db: Db,
-  { partnerId, tier, now }: { partnerId: string; tier: string; now: Date },
-): Promise<Affected> {
-  const { active, invited } = await members.countByStatus(db, { partnerId, tier })
-  return { members: { active, invited }, openIntents: await intents.countOpen(db, { partnerId, tier, now }) }
-}
-
-type Plan = { before: Tier; after: Tier; affected: Affected }
+type Plan = { current: OperatorTier; wanted: NewTierTerms; preview: TierPreview }
 
 /** Shows what a change does and asks for confirmation. @throws Error if it is not confirmed */
 async function confirmChange(
@@ -288,22 +220,22 @@ async function confirmChange(
   if (!(await ask('The new terms apply to new intents immediately.'))) throw new Error('Nothing was changed')
 }
 
-function planInWords({ before, after, affected }: Plan): string {
-  const then = termRows(after)
-  const rows = termRows(before).map(({ label, words }, index) => {
+function planInWords({ current, wanted, preview }: Plan): string {
+  const then = termRows(wanted)
+  const rows = termRows(current).map(({ label, words }, index) => {
     const next = then[index]?.words ?? ''
     return {
-      [before.name]: label,
-      [`version ${before.version}`]: words,
+      [current.name]: label,
+      [`version ${current.version}`]: words,
       new: next,
       ' ': words === next ? '' : 'changes',
     }
   })
-  const { openIntents } = affected
+  const { openIntents } = preview
   return [
     table(rows),
     '',
-    `Affects ${membersInWords(affected)}.`,
+    `Affects ${membersInWords(preview)}.`,
     ...(openIntents === 0
       ? []
       : [
@@ -312,60 +244,51 @@ function planInWords({ before, after, affected }: Plan): string {
   ].join('\n')
 }
 
-function membersInWords({ members: { active, invited } }: Affected): string {
+function membersInWords({ members: { active, invited } }: Pick<TierPreview, 'members'>): string {
   return `${countOf(active + invited, 'member')} (${active} active, ${invited} invited)`
 }
 
-function outcomeOf(before: Tier | undefined, after: Tier): string {
-  if (after.version === before?.version) return `No change: ${after.name} already has these terms.`
+function outcomeOf(before: OperatorTier | undefined, { name: tierName, versions: [after] }: TierHistory): string {
+  if (after === undefined || after.version === before?.version) return `No change: ${tierName} already has these terms.`
   const { fee, limits } = termsInWords(after)
-  return `${after.name}, version ${after.version}: ${fee}; ${limits}`
+  return `${tierName}, version ${after.version}: ${fee}; ${limits}`
 }
 
 /** The terms, condensed to a few columns. */
-function termsInWords(tier: Tier) {
+function termsInWords(terms: Terms) {
   return {
-    fee: feeInWords(tier),
-    limits: `${inWords(money(tier, tier.lowerLimit))} – ${inWords(money(tier, tier.upperLimit))}`,
-    'per day': tier.withdrawalsPerDay,
-    'per cycle': tier.withdrawalsPerCycle,
-    payouts: tier.payoutSpeed,
+    fee: feeInWords(terms),
+    limits: `${moneyInWords(terms.lowerLimit)} – ${moneyInWords(terms.upperLimit)}`,
+    'per day': terms.withdrawalsPerDay,
+    'per cycle': terms.withdrawalsPerCycle,
+    payouts: terms.payoutSpeed,
   }
 }
 
 /** Each term as text, in the same order for every tier. */
-function termRows(tier: Tier): { label: string; words: string }[] {
-  const words = (amount: bigint | null) => (amount === null ? '–' : inWords(money(tier, amount)))
+function termRows(terms: Terms): { label: string; words: string }[] {
+  const words = (money: Money | null) => (money === null ? '–' : moneyInWords(money))
   return [
-    { label: 'fixed fee', words: words(tier.feeFixed) },
-    { label: 'basis points', words: String(tier.feeBps) },
-    { label: 'minimum fee', words: words(tier.feeMin) },
-    { label: 'maximum fee', words: words(tier.feeMax) },
-    { label: 'fee paid by', words: tier.feePayer },
-    { label: 'lower limit', words: words(tier.lowerLimit) },
-    { label: 'upper limit', words: words(tier.upperLimit) },
-    { label: 'withdrawals per day', words: String(tier.withdrawalsPerDay ?? '–') },
-    { label: 'withdrawals per cycle', words: String(tier.withdrawalsPerCycle ?? '–') },
-    { label: 'payout speed', words: tier.payoutSpeed ?? '–' },
+    { label: 'fixed fee', words: words(terms.feeFixed) },
+    { label: 'basis points', words: String(terms.feeBps) },
+    { label: 'minimum fee', words: words(terms.feeMin) },
+    { label: 'maximum fee', words: words(terms.feeMax) },
+    { label: 'fee paid by', words: terms.feePayer },
+    { label: 'lower limit', words: words(terms.lowerLimit) },
+    { label: 'upper limit', words: words(terms.upperLimit) },
+    { label: 'withdrawals per day', words: String(terms.withdrawalsPerDay ?? '–') },
+    { label: 'withdrawals per cycle', words: String(terms.withdrawalsPerCycle ?? '–') },
+    { label: 'payout speed', words: terms.payoutSpeed ?? '–' },
   ]
 }
 
-function feeInWords(tier: Tier): string {
-  const { feeFixed, feeBps, feeMin, feeMax, feePayer } = tier
-  const words = (amount: bigint) => inWords(money(tier, amount))
-  const parts = [...(feeFixed > 0n ? [words(feeFixed)] : []), ...(feeBps > 0 ? [`${feeBps} bps`] : [])]
+function feeInWords({ feeFixed, feeBps, feeMin, feeMax, feePayer }: Terms): string {
+  const parts = [...(feeFixed.amount > 0 ? [moneyInWords(feeFixed)] : []), ...(feeBps > 0 ? [`${feeBps} bps`] : [])]
   const bounds = [
-    ...(feeMin === null ? [] : [`at least ${words(feeMin)}`]),
-    ...(feeMax === null ? [] : [`at most ${words(feeMax)}`]),
+    ...(feeMin === null ? [] : [`at least ${moneyInWords(feeMin)}`]),
+    ...(feeMax === null ? [] : [`at most ${moneyInWords(feeMax)}`]),
   ]
   if (parts.length + bounds.length === 0) return 'no fee'
-  return `${[parts.join(' + ') || words(0n), ...bounds].join(', ')}, paid by the ${feePayer}`
-}
-
-function onWire(tier: Tier) {
-  return { name: tier.name, ...versionToWire(tier) }
-}
-
-function money({ currency }: Tier, amount: bigint) {
-  return { amount, currency }
+  const sum = parts.join(' + ') || moneyInWords({ ...feeFixed, amount: 0 })
+  return `${[sum, ...bounds].join(', ')}, paid by the ${feePayer}`
 }

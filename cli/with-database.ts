@@ -28,17 +28,10 @@ export async function withDatabase<T>(
 
 /** Runs `work` in one transaction. Throws if the database belongs to the other mode. */
 export async function withTransaction<T>(work: (tx: Tx, settings: Settings) => Promise<T>): Promise<T> {
-  return await withDatabase((db, settings) => inTransaction(db, settings, work))
-}
-
-/** Like `withTransaction` on a database that is already open, for a command that asks for confirmation first. */
-export async function inTransaction<T>(
-  db: Db,
-  settings: Settings,
-  work: (tx: Tx, settings: Settings) => Promise<T>,
-): Promise<T> {
-  return await db.transaction().execute(async tx => {
-    await claimMode(tx, { mode: settings.MIDMONTH_MODE, now: systemClock() })
-    return await work(tx, settings)
-  })
+  return await withDatabase((db, settings) =>
+    db.transaction().execute(async tx => {
+      await claimMode(tx, { mode: settings.MIDMONTH_MODE, now: systemClock() })
+      return await work(tx, settings)
+    }),
+  )
 }

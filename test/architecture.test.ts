@@ -459,11 +459,7 @@ const specialCommands: Record<string, string> = {
   'cli/operator-key.ts': 'makes the keys by which operations are called',
   'cli/operator-client.ts': 'calls operations in this process',
   'cli/with-database.ts': 'opens the database',
-  'cli/member.ts': 'is not a client of the operations yet',
-  'cli/tier.ts': 'is not a client of the operations yet',
-  'cli/withdrawal.ts': 'is not a client of the operations yet',
-  'cli/actor.ts': 'records the changes of commands that are not clients yet',
-  'cli/partner-clock.ts': 'is for commands that are not clients yet',
+  'cli/actor.ts': 'records the changes of commands that are not clients',
 }
 
 test('the commands of operators load only settings, operations and words, but for those listed with a reason', () => {
@@ -472,7 +468,7 @@ test('the commands of operators load only settings, operations and words, but fo
     /^src\/(kernel|tabular)\//,
     /^src\/.+-operations\.ts$/,
     // The values that options accept.
-    /^src\/(audit-log\/actions|partners\/api-keys|partners\/settings|payouts\/books\/batch-lifecycle)\.ts$/,
+    /^src\/(audit-log\/actions|partners\/api-keys|partners\/settings|payouts\/books\/batch-lifecycle|tiers\/rules)\.ts$/,
     // Words for what operations respond.
     /^src\/operators\/(progress|stops)\.ts$/,
   ]

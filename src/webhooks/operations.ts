@@ -208,7 +208,6 @@ const testWebhook = operation({
       sampleOf: id => sampleEvent(body.type, { id, now }),
     })
     return {
-      status: 202,
       body: delivery,
       headers: { location: `/v1/webhooks/${params.webhookId}/deliveries/${delivery.id}` },
       resourceId: params.webhookId,

@@ -15,7 +15,7 @@ export function balanceBody({ tier, available, payCycle, lastPayDate, isTemporar
     available: toWire({ amount: available, currency }),
     lowerLimit: toWire({ amount: lowestAmount(tier), currency }),
     upperLimit: toWire({ amount: tier.upperLimit, currency }),
-    payCycle: { id, startDate, endDate, lastPayDate: lastPayDate?.toISOString() ?? null },
+    payCycle: { id, startDate, endDate, lastPayDate },
     isTemporarilyUnavailable,
   }
 }
@@ -27,7 +27,7 @@ export function itemBody({ id, netAmount, fee, currency, payCycleId, memberId, c
     fee: toWire({ amount: fee, currency }),
     payCycleId,
     memberId,
-    createdAt: createdAt.toISOString(),
+    createdAt,
   }
 }
 
@@ -43,8 +43,8 @@ export function ownDetailsBody(
     amount: toWire({ amount: grossAmount, currency }),
     bankAccount: { lastFour: lastFour(account) },
     balanceAfter: toWire({ amount: balanceAfter, currency }),
-    timeline: timeline.map(entry => ({ ...entry, at: entry.at.toISOString() })),
-    expectedAt: expectedAt(withdrawal, { isSimulated: bankOf(currency) === 'simulated' })?.toISOString() ?? null,
+    timeline,
+    expectedAt: expectedAt(withdrawal, { isSimulated: bankOf(currency) === 'simulated' }),
     paymentReference: withdrawal.reference,
   }
 }
@@ -60,8 +60,8 @@ export function explanationBody({ intent, tier, rules }: Explanation) {
   const money = (of: bigint) => toWire({ amount: of, currency })
   return {
     withdrawalIntentId: id,
-    inputs: { memberId, payCycleId, amount: money(grossAmount), createdAt: createdAt.toISOString() },
-    tier: { name, version, since: since.toISOString(), ...termsToWire(tier, currency) },
+    inputs: { memberId, payCycleId, amount: money(grossAmount), createdAt },
+    tier: { name, version, since, ...termsToWire(tier, currency) },
     rules: rules.map(({ amount: given, ...rule }) => ({ ...rule, amount: money(given) })),
     result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(netAmount) },
   }

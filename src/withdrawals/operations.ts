@@ -403,8 +403,8 @@ function intentOnWire(
     tierVersion,
     accountDetails: account,
     payeeName,
-    createdAt: intent.createdAt.toISOString(),
-    expiresAt: intent.expiresAt.toISOString(),
+    createdAt: intent.createdAt,
+    expiresAt: intent.expiresAt,
     withdrawalId: intent.withdrawalId,
   }
 }
@@ -417,7 +417,7 @@ function itemWithStatusBody(
     ...itemBody(withdrawal),
     amount: toWire({ amount: grossAmount, currency }),
     status,
-    changedAt: changedAt.toISOString(),
+    changedAt,
     reason,
     metadata: withdrawal.metadata,
   }
@@ -428,6 +428,6 @@ function memberItemBody({ grossAmount, fee, currency, payCycleId, createdAt }: w
     amount: toWire({ amount: grossAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     payCycleId,
-    createdAt: createdAt.toISOString(),
+    createdAt,
   }
 }

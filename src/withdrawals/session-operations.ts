@@ -177,7 +177,7 @@ function quoteBody(
     netAmount: toWire({ amount: netAmount, currency }),
     fee: toWire({ amount: fee, currency }),
     bankAccount: { lastFour: lastFour(account) },
-    expiresAt: expiresAt.toISOString(),
-    expectedAt: expectedAt({ status: 'held', dueAt, expectedAt: null }, { isSimulated })?.toISOString() ?? null,
+    expiresAt,
+    expectedAt: expectedAt({ status: 'held', dueAt, expectedAt: null }, { isSimulated }),
   }
 }

@@ -2,9 +2,6 @@ import type { Command } from 'commander'
 import type { IdKind } from '../src/kernel/ids.ts'
 import { id, whole } from './arguments.ts'
 
-/** Which page of a list to show. */
-export type Paging = { take: number; before?: string }
-
 /** As large as a page of the API. */
 export const takeMax = 1_000
 
@@ -13,14 +10,6 @@ export function addPaging(command: Command, kind: IdKind): Command {
   return command
     .option('--take <n>', `how many to show, up to ${takeMax}`, whole({ min: 1, max: takeMax }), 50)
     .option('--before <id>', 'only entries older than this one; for the next page', id(kind))
-}
-
-/** Cuts a list that was read with one extra entry, which shows whether there is another page. */
-export function pageOf<Entry extends { id: string }>(found: Entry[], { take }: Paging) {
-  const shown = found.slice(0, take)
-  const hasMore = found.length > take
-  const more = hasMore ? `\n\nMore on the next page: add --before ${shown.at(-1)?.id}` : ''
-  return { shown, hasMore, more }
 }
 
 /** Says how to get the next page, if there is one. */

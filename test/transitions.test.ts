@@ -1,13 +1,27 @@
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sql } from '../src/database/database.ts'
 import { invoiceStatuses } from '../src/fees/invoices.ts'
 import type { MemberImport } from '../src/member-imports/member-imports.ts'
 import { MemberStatus } from '../src/members/schema.ts'
 import type { PayCycleStatus } from '../src/pay-cycles/pay-cycles.ts'
 import type { PayRun } from '../src/pay-runs/pay-runs.ts'
 import { batchStatuses, batchTransitions } from '../src/payouts/books/batch-lifecycle.ts'
-import { intentStatuses, statuses, transitions as withdrawalTransitions } from '../src/withdrawals/lifecycle.ts'
-import { startHarness } from './harness/harness.ts'
+import {
+  canTransition,
+  intentStatuses,
+  returnsFunds,
+  statuses,
+  type WithdrawalStatus,
+  transitions as withdrawalTransitions,
+} from '../src/withdrawals/lifecycle.ts'
+import { type Harness, startHarness } from './harness/harness.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
 
 const importStatuses: Record<MemberImport['status'], true> = {
   NotReady: true,
@@ -49,9 +63,7 @@ const documented: Record<string, string> = {
 }
 
 test('the states and transitions in the database, the program and the documentation are the same', async () => {
-  const { db, stop } = await startHarness()
-  const rows = await db.selectFrom('stateTransitions').selectAll().execute()
-  await stop()
+  const rows = await harness.db.selectFrom('stateTransitions').selectAll().execute()
   const inDatabase = (entity: string) => rows.filter(row => row.entity === entity)
   const changesIn = (entity: string) =>
     inDatabase(entity).flatMap(({ fromState, toState }) => (fromState === 'new' ? [] : [`${fromState} → ${toState}`]))
@@ -74,5 +86,34 @@ test('the states and transitions in the database, the program and the documentat
       return path.slice(1).map((to, index) => `${path[index]} → ${to}`)
     })
     expect([...new Set(written)].toSorted(), name).toEqual(changesIn(entity).toSorted())
+  }
+})
+
+test('the database allows a withdrawal the listed transitions, and its trigger refuses every other', async () => {
+  const { ownerDb: db } = harness
+  await harness.addWithdrawal()
+  const dueAt = (status: WithdrawalStatus) => (status === 'held' || status === 'submitted' ? new Date(0) : null)
+  const pairs = statuses.flatMap(from => statuses.filter(to => to !== from).map(to => ({ from, to })))
+  for (const { from, to } of pairs) {
+    const taken = db.transaction().execute(async tx => {
+      // Disabled only to set the first state, because most states cannot be reached in one transition.
+      for (const trigger of ['withdrawals_transitions', 'withdrawals_recoveries'])
+        await sql`alter table withdrawals disable trigger ${sql.ref(trigger)}`.execute(tx)
+      await tx
+        .updateTable('withdrawals')
+        .set({ status: from, dueAt: dueAt(from) })
+        .execute()
+      for (const trigger of ['withdrawals_transitions', 'withdrawals_recoveries'])
+        await sql`alter table withdrawals enable trigger ${sql.ref(trigger)}`.execute(tx)
+      await tx
+        .updateTable('withdrawals')
+        .set({ status: to, dueAt: dueAt(to) })
+        .execute()
+    })
+    // Only an operator's decision makes a refunded withdrawal paid.
+    if (to === 'paid' && returnsFunds(from) && canTransition(from, to))
+      await expect(taken).rejects.toMatchObject({ constraint: 'recovered_by_a_decision' })
+    else if (canTransition(from, to)) await expect(taken).resolves.toBeUndefined()
+    else await expect(taken).rejects.toMatchObject({ constraint: 'only_listed_transitions' })
   }
 })

@@ -1,21 +1,44 @@
+import { readFileSync } from 'node:fs'
 import * as dinero from '@dinero.js/currencies'
 import currencyCodes from 'currency-codes'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
+  allToWire,
+  amountMax,
+  byCurrency,
+  CurrencyCode,
   currencies,
   decimalsOf,
   fromDecimals,
   fromWire,
   inDecimals,
   inWords,
+  SignedMoney,
   shareRoundedDown,
+  signedMoney,
+  sumsByCurrency,
+  sumToWire,
   toWire,
+  WireMoney,
 } from './money.ts'
 
-test('exactly the 179 listed currencies are supported', () => {
+test('exactly the 179 listed currencies are supported, in alphabetical order', () => {
   expect(currencies).toHaveLength(179)
-  expect(new Set(currencies).size).toBe(179)
+  expect([...new Set(currencies)].sort()).toEqual(currencies)
+})
+
+test('money is validated by the published schemas, and described in its place', () => {
+  const { schemas } = JSON.parse(readFileSync('openapi.json', 'utf8')).components
+  for (const schema of [WireMoney, SignedMoney]) {
+    const { title, properties, ...rest } = JSON.parse(JSON.stringify(schema))
+    const { title: name, description, ...currency } = properties.currency
+    expect(currency).toEqual(schemas[name])
+    const shared = { $ref: `#/components/schemas/${name}`, description }
+    expect({ ...rest, properties: { ...properties, currency: shared } }).toEqual(schemas[title])
+  }
+  expect(CurrencyCode).toMatchObject({ enum: currencies })
+  expect(signedMoney('The balance.')).toEqual({ ...SignedMoney, description: 'The balance.' })
 })
 
 test('the decimals of every currency agree with two independent tables', () => {
@@ -39,14 +62,42 @@ test('money survives a round trip over the wire', () => {
   )
 })
 
-test('an amount that JSON cannot hold exactly never reaches the wire', () => {
-  expect(() => toWire({ amount: 2n ** 53n, currency: 'GBP' })).toThrow()
-  expect(() => toWire({ amount: -(2n ** 53n), currency: 'GBP' })).toThrow()
+const max = BigInt(amountMax)
+
+test('an amount that JSON cannot hold exactly never reaches the wire; of a sum, the largest one that it can', () => {
+  expect(amountMax).toBe(2 ** 53 - 1)
+  for (const amount of [max, -max, 0n, -1n]) {
+    expect(toWire({ amount, currency: 'GBP' })).toEqual({ amount: Number(amount), currency: 'GBP' })
+    expect(sumToWire({ amount, currency: 'GBP' })).toEqual({ amount: Number(amount), currency: 'GBP' })
+  }
+  for (const amount of [max + 1n, -max - 1n]) {
+    expect(() => toWire({ amount, currency: 'GBP' })).toThrow(`${amount} GBP`)
+    expect(sumToWire({ amount, currency: 'GBP' }).amount).toBe(amount > 0n ? amountMax : -amountMax)
+  }
+  expect(allToWire({ gross: 5_000n, fee: 50n }, 'EUR')).toEqual({
+    ...{ gross: { amount: 5_000, currency: 'EUR' }, fee: { amount: 50, currency: 'EUR' } },
+  })
+})
+
+test('amounts are added up by currency, in alphabetical order', () => {
+  const amounts = (['GBP', 'EUR', 'GBP', 'CHF', 'EUR'] as const).map((currency, index) => ({
+    ...{ amount: 10n ** BigInt(index), currency },
+  }))
+  const sums = [
+    { amount: 1_000n, currency: 'CHF' },
+    { amount: 10_010n, currency: 'EUR' },
+    { amount: 101n, currency: 'GBP' },
+  ]
+  expect(sumsByCurrency(amounts)).toEqual(sums)
+  expect(sumsByCurrency(amounts.toReversed())).toEqual(sums)
+  const [francs, euros] = [{ currency: 'CHF' }, { currency: 'EUR' }] as const
+  expect([byCurrency(francs, euros), byCurrency(euros, francs), byCurrency(euros, euros)]).toEqual([-1, 1, 0])
 })
 
 test('formatted money has the decimals of its currency', () => {
   expect(inWords({ amount: 1250n, currency: 'GBP' })).toBe('12.50 GBP')
   expect(inWords({ amount: 5n, currency: 'GBP' })).toBe('0.05 GBP')
+  expect(inWords({ amount: 0n, currency: 'GBP' })).toBe('0.00 GBP')
   expect(inWords({ amount: -5n, currency: 'EUR' })).toBe('-0.05 EUR')
   expect(inWords({ amount: 1250n, currency: 'JPY' })).toBe('1250 JPY')
   expect(inWords({ amount: 1250n, currency: 'KWD' })).toBe('1.250 KWD')
@@ -60,7 +111,10 @@ test('an amount with decimals is read exactly as written, and any other text is 
   )
   expect(fromDecimals('12.5', 'GBP')).toBe(1_250n)
   expect(fromDecimals('-0.05', 'GBP')).toBe(-5n)
-  for (const text of ['', '.5', '5.', '1.005', '1,000', '£5', '+5', '1e3', ' 5', '0x5', '--5', '90071992547409.92'])
+  expect(fromDecimals('90071992547409.91', 'GBP')).toBe(max)
+  expect(fromDecimals('-90071992547409.91', 'GBP')).toBe(-max)
+  const tooLarge = ['90071992547409.92', '-90071992547409.92']
+  for (const text of ['', '.5', '5.', '1.005', '1,000', '£5', '+5', '1e3', ' 5', '0x5', '--5', ...tooLarge])
     expect(fromDecimals(text, 'GBP'), text).toBeUndefined()
   expect(fromDecimals('12.5', 'JPY')).toBeUndefined()
 })

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
-import { euAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { euAccount } from '../../test/samples.ts'
 
 let harness: Harness
 let clerk: ConsoleUser

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { signIn } from '../../test/harness/console.ts'
-import { euAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { euAccount } from '../../test/samples.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bronze, type Harness, startHarness } from '../../test/harness/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { bronze } from '../../test/samples.ts'
 import type { TierTerms } from '../tiers/rules.ts'
 
 let harness: Harness

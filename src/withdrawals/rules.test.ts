@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { badAccount, bronze, euAccount, gold, goodAccount } from '../../test/harness/harness.ts'
+import { badAccount, bronze, euAccount, gold, goodAccount } from '../../test/samples.ts'
 import { Problem } from '../kernel/errors.ts'
 import type { Tier } from '../tiers/rules.ts'
 import {
@@ -12,6 +12,7 @@ import {
   type Quote,
   refuseCompletion,
   statusAt,
+  suspensionReason,
 } from './rules.ts'
 
 const memberId = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
@@ -44,20 +45,93 @@ test('if the employer pays the fee, the member gets the whole amount and the emp
   expect(decide(about)).toMatchObject({ grossAmount: 5_000n, fee: 0n, netAmount: 5_000n, employerFee: 50n })
 })
 
-test('each refusal has its reason', () => {
-  expect(codeOf(decide({ ...facts, member: null }))).toBe('MemberNotFound')
-  expect(codeOf(decide(facts, 5_000n, 'EUR'))).toBe('BodyValidation')
-  expect(codeOf(decide({ ...facts, paused: true }))).toBe('UnprocessableEntity')
-  expect(codeOf(decide({ ...facts, payCycleId: null }))).toBe('UnprocessableEntity')
-  expect(codeOf(decide({ ...facts, member: { ...member, status: 'invited' } }))).toBe('MemberNotEligible')
-  expect(codeOf(decide({ ...facts, member: { ...member, status: 'inactive' } }))).toBe('MemberNotEligible')
-  expect(codeOf(decide({ ...facts, member: { ...member, account: null } }))).toBe('BankAccountInvalid')
-  expect(codeOf(decide({ ...facts, member: { ...member, account: badAccount } }))).toBe('BankAccountInvalid')
-  expect(codeOf(decide({ ...facts, member: { ...member, reviewReason: 'MS03' } }))).toBe('MemberNotEligible')
-  expect(codeOf(decide({ ...facts, member: { ...member, accountRefused: 'AC04' } }))).toBe('BankAccountInvalid')
-  expect(codeOf(decide(facts, 999n))).toBe('AmountBelowLowerLimit')
-  expect(codeOf(decide(facts, 20_001n))).toBe('AmountAboveUpperLimit')
-  expect(codeOf(decide(facts, 12_001n))).toBe('MemberInsufficientFunds')
+const limitedTier = { ...tier, withdrawalsPerDay: 1, withdrawalsPerCycle: 3 }
+const of = (changes: Partial<MemberFacts>): Facts => ({ ...facts, member: { ...member, ...changes } })
+
+test('each refusal says what is wrong', () => {
+  const refused = (...asked: Parameters<typeof decide>) => {
+    const refusal = decide(...asked)
+    if (!(refusal instanceof Problem)) throw new Error('The withdrawal was accepted')
+    expect([refusal.issues.length, refusal.headers]).toEqual([1, {}])
+    return [refusal.name, { ...refusal.issues[0], code: undefined }]
+  }
+  expect(refused({ ...facts, member: null })).toEqual([
+    'MemberNotFound',
+    { message: 'There is no such member', memberId },
+  ])
+  expect(refused(facts, 5_000n, 'EUR')).toEqual([
+    'BodyValidation',
+    { message: "amount.currency must be GBP, the currency of the member's pay", path: 'amount.currency' },
+  ])
+  expect(refused({ ...facts, payCycleId: null })).toEqual([
+    'UnprocessableEntity',
+    { message: 'No pay cycle is open; try again when the next one has opened' },
+  ])
+  const ineligible = (message: string) => ['MemberNotEligible', { message, memberId }]
+  for (const status of ['invited', 'inactive'] as const)
+    expect(refused(of({ status }))).toEqual(ineligible(`The member is ${status}; only active members can withdraw`))
+  expect(refused(of({ reviewReason: 'MS03' }))).toEqual(
+    ineligible(
+      'The bank did not make a payment to the member (MS03); ask the operator to review and release the member',
+    ),
+  )
+  expect(refused(of({ tier: limitedTier, withdrawalsToday: 1 }))).toEqual(
+    ineligible('The tier allows 1 withdrawal a day; try again tomorrow'),
+  )
+  expect(refused(of({ tier: limitedTier, withdrawalsThisCycle: 3 }))).toEqual(
+    ineligible('The tier allows 3 withdrawals in a pay cycle; try again in the next'),
+  )
+  const badly = (message: string) => ['BankAccountInvalid', { message }]
+  expect(refused(of({ account: null }))).toEqual(badly('The member has no bank account; add one to the member first'))
+  expect(refused(of({ account: badAccount }))).toEqual(
+    badly('The member’s bank account fails its check; correct it first'),
+  )
+  expect(refused(of({ accountRefusal: 'The name is too long' }))).toEqual(
+    badly('The name is too long; change the member’s bank account first'),
+  )
+  expect(refused(of({ accountRefused: 'AC04' }))).toEqual(
+    badly('The bank refused the member’s bank account (AC04); change the account first'),
+  )
+  expect(refused(facts, 999n)).toEqual([
+    'AmountBelowLowerLimit',
+    {
+      message: 'The lowest amount that can be withdrawn is 10.00 GBP',
+      lowerLimit: { amount: 1_000, currency: 'GBP' },
+    },
+  ])
+  expect(refused(facts, 20_001n)).toEqual([
+    'AmountAboveUpperLimit',
+    {
+      message: 'The highest amount that can be withdrawn at once is 200.00 GBP',
+      upperLimit: { amount: 20_000, currency: 'GBP' },
+    },
+  ])
+  expect(refused(facts, 12_001n)).toEqual([
+    'MemberInsufficientFunds',
+    { message: 'The amount exceeds the member’s available balance', memberId },
+  ])
+})
+
+test('a suspended partner has a reason; a retry is worthwhile unless no bank is connected', () => {
+  const low = { free: 999n, floor: 1_000n, isAlerted: true }
+  const suspended = (changes: Partial<Facts>) => {
+    const about = { ...facts, ...changes }
+    const refusal = decide(about)
+    const { message, headers } = refusal instanceof Problem ? refusal : { message: null, headers: null }
+    return [suspensionReason(about), message, headers]
+  }
+  const retry = { 'retry-after': '300' }
+  expect(suspended({})).toEqual([null, null, null])
+  expect(suspended({ float: { ...low, free: 1_000n } })).toEqual([null, null, null])
+  expect(suspended({ hasRail: false, paused: true, float: low })).toEqual([
+    'no rail',
+    'On-demand pay is unavailable: no bank is connected to this installation; ask its operator to connect one',
+    {},
+  ])
+  const paused = 'On-demand pay is temporarily unavailable; try again later'
+  expect(suspended({ paused: true, float: low })).toEqual(['paused', paused, retry])
+  const unfunded = 'On-demand pay is temporarily unavailable until its float is funded again; try again later'
+  expect(suspended({ float: low })).toEqual(['float low', unfunded, retry])
 })
 
 test('the exact limits and the exact balance can be withdrawn', () => {
@@ -83,12 +157,9 @@ test('when two refusals apply, the first in the error table is returned', () => 
 })
 
 test('a tier limits the number of withdrawals', () => {
-  const limited = { ...tier, withdrawalsPerDay: 1, withdrawalsPerCycle: 3 }
-  const after = (withdrawalsToday: number, withdrawalsThisCycle: number) =>
-    codeOf(decide({ ...facts, member: { ...member, tier: limited, withdrawalsToday, withdrawalsThisCycle } }))
-  expect(after(0, 2)).toMatchObject({ grossAmount: 5_000n })
-  expect(after(1, 1)).toBe('MemberNotEligible')
-  expect(after(0, 3)).toBe('MemberNotEligible')
+  expect(decide(of({ tier: limitedTier, withdrawalsToday: 0, withdrawalsThisCycle: 2 }))).toMatchObject({
+    grossAmount: 5_000n,
+  })
 })
 
 const quoted = decide(facts)
@@ -101,22 +172,28 @@ const intent: Intent = {
   expiresAt: new Date('2026-03-10T09:15:00Z'),
 }
 
-test('an outdated intent is a conflict, whatever else is wrong', () => {
-  const refused = (about: Facts, change: Partial<Intent> = {}, at = now) =>
-    codeOf(refuseCompletion(about, { ...intent, ...change }, at))
-  expect(refused(facts)).toBeUndefined()
-  expect(refused(facts, { status: 'cancelled' })).toBe('Conflict')
-  expect(refused(facts, {}, intent.expiresAt)).toBe('Conflict')
-  expect(refused({ ...facts, paused: true, payCycleId: 'pc_other' })).toBe('Conflict')
-  expect(refused({ ...facts, member: { ...member, account: euAccount } })).toBe('Conflict')
-  expect(refused({ ...facts, member: { ...member, account: null } })).toBe('Conflict')
-  expect(refused({ ...facts, member: { ...member, account: { ...goodAccount, accountHolder: 'S Okafor' } } })).toBe(
-    'Conflict',
-  )
+test('an outdated intent is a conflict that says why, whatever else is wrong', () => {
+  const refused = (about: Facts, change: Partial<Intent> = {}, at = now) => {
+    const refusal = refuseCompletion({ ...about, paused: true }, { ...intent, ...change }, at)
+    return [refusal?.name, refusal?.message]
+  }
+  const conflict = (why: string, remedy = 'create a new one') => ['Conflict', `${why}; ${remedy}`]
+  expect(refused(facts, { status: 'cancelled' })).toEqual(conflict('The withdrawal intent was cancelled'))
+  expect(refused(facts, {}, intent.expiresAt)).toEqual(conflict('The withdrawal intent has expired'))
+  const otherCycle = conflict('The pay cycle of the withdrawal intent has closed')
+  expect(refused({ ...facts, payCycleId: 'pc_other' })).toEqual(otherCycle)
+  const since = (what: string) => conflict(`${what} has changed since the quote`, 'create a new withdrawal intent')
+  for (const account of [euAccount, null, { ...goodAccount, accountHolder: 'S Okafor' }])
+    expect(refused({ ...facts, member: { ...member, account } })).toEqual(since('The member’s bank account'))
+  const inEuros = { ...member, tier: { ...tier, currency: 'EUR' as const } }
+  expect(refused({ ...facts, member: inEuros })).toEqual(since('The currency of the member’s pay'))
+  expect(() => refuseCompletion(facts, { ...intent, status: 'completed' }, now)).toThrow(`${intent.id} is already`)
 })
 
 test('completing checks state, cycle, limits and funds again', () => {
   const refused = (about: Facts) => codeOf(refuseCompletion(about, intent, now))
+  expect(refused(facts)).toBeUndefined()
+  expect(refused({ ...facts, member: null })).toBe('MemberNotFound')
   expect(refused({ ...facts, paused: true })).toBe('UnprocessableEntity')
   expect(refused({ ...facts, payCycleId: null })).toBe('UnprocessableEntity')
   expect(refused({ ...facts, member: { ...member, status: 'inactive' } })).toBe('MemberNotEligible')
@@ -157,7 +234,10 @@ test('a batch of completions is decided as if they came one after the other', ()
       const all = asked.map(({ who, amount }, index) => ({
         partnerId: 'par_1',
         now,
-        intent: { ...intent, id: `wi_${index}`, memberId: `mem_${who}`, amount, net: amount - 50n, fee: 50n },
+        intent: {
+          ...{ ...intent, id: `wi_${index}`, memberId: `mem_${who}` },
+          ...{ grossAmount: amount, netAmount: amount - 50n, fee: 50n },
+        },
       }))
       // The expected balances, free amounts and alerts, calculated by hand, one completion at a time.
       const left = new Map<string, { available: bigint; count: number }>()
@@ -199,6 +279,38 @@ test('a daily limit holds for two days in one batch, in either order', () => {
   })
   const decided = decideCompletions([asked('wi_today', 0), asked('wi_yesterday', 2)])
   expect(decided.map(each => (each instanceof Problem ? each.name : 'accepted'))).toEqual([
+    'accepted',
+    'MemberNotEligible',
+  ])
+})
+
+test('a float is shared by the members of one partner and currency, and alerted once', () => {
+  const asked = (partnerId: string, memberId: string, floor: bigint | null) => ({
+    ...{ partnerId, now, intent: { ...intent, id: `wi_${memberId}`, memberId } },
+    facts: {
+      ...{ ...facts, member: { ...member, id: memberId } },
+      float: floor === null ? null : { free: 10_000n, floor, isAlerted: false },
+    },
+  })
+  const outcome = (each: ReturnType<typeof decideCompletions>[number]) =>
+    each instanceof Problem ? each.message : each.crossesFloor
+  // Each takes 49.00: the first leaves the floor exactly, the second crosses it, and the third finds it crossed.
+  const mine = ['mem_1', 'mem_2', 'mem_3'].map(memberId => asked('par_1', memberId, 5_100n))
+  expect(
+    decideCompletions([...mine, asked('par_2', 'mem_4', 5_101n), asked('par_3', 'mem_5', null)]).map(outcome),
+  ).toEqual([false, true, expect.stringContaining('until its float is funded again'), true, false])
+})
+
+test('a limit of a cycle holds within one batch', () => {
+  const about = of({ tier: { ...tier, withdrawalsPerCycle: 2 }, available: 20_000n })
+  const asked = ['wi_1', 'wi_2', 'wi_3'].map(id => ({
+    partnerId: 'par_1',
+    now,
+    intent: { ...intent, id },
+    facts: about,
+  }))
+  expect(decideCompletions(asked).map(each => (each instanceof Problem ? each.name : 'accepted'))).toEqual([
+    'accepted',
     'accepted',
     'MemberNotEligible',
   ])

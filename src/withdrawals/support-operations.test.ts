@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
-import { bronze, type Harness, startHarness } from '../../test/harness/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { bronze } from '../../test/samples.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
 
 let harness: Harness

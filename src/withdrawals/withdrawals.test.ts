@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { badAccount, euAccount, goodAccount, type Harness, silver, startHarness } from '../../test/harness/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { badAccount, euAccount, goodAccount, silver } from '../../test/samples.ts'
 
 let harness: Harness
 beforeAll(async () => {

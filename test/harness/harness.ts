@@ -20,6 +20,7 @@ import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../../src/tiers/rules.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
+import { bronze, euAccount, gold, goodAccount, silver } from '../samples.ts'
 import type { ApiResponse, Call } from './api-response.ts'
 import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
@@ -34,18 +35,6 @@ export type TestClock = {
 
 /** A partner with a key, an open cycle and the tiers that the tests use. */
 export type TestPartner = { partner: Partner; key: string; payCycle: payCycles.PayCycle }
-
-export const bronze: TierTerms = {
-  ...{ feeFixed: 50n, feeBps: 100, feeMin: 50n, feeMax: 300n, feePayer: 'member' },
-  ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
-}
-export const silver: TierTerms = { ...bronze, feeBps: 0, feeMin: null, feeMax: null }
-export const gold: TierTerms = { ...silver, feePayer: 'employer' }
-
-/** An account that passes the modulus check, and one that fails. */
-export const goodAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' }
-export const badAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374959' }
-export const euAccount = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
 
 /**
  * Sets up a separate database (cloned from the migrated template), the whole API on it, a test clock and two partners. Call

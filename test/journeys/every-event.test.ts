@@ -9,8 +9,9 @@ import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import type { Tasks } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
-import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { claimingAt } from '../payouts/claims.ts'
+import { goodAccount } from '../samples.ts'
 import { deliveryOf, startReceiver } from '../servers/receiver.ts'
 
 let harness: Harness

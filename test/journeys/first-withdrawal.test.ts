@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
+import { goodAccount } from '../samples.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -9,7 +9,8 @@ import { clockTasks } from '../../src/sandbox/tasks.ts'
 import { internalTasks, payoutTasks } from '../../src/tasks.ts'
 import type { TaskContext } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
-import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
+import { goodAccount } from '../samples.ts'
 import { deliveryOf, startReceiver } from '../servers/receiver.ts'
 
 const log = pino({ level: 'silent' })

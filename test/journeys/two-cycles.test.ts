@@ -8,7 +8,8 @@ import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { verify } from '../../src/verification/verify.ts'
 import type { Tasks } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
-import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
+import { goodAccount } from '../samples.ts'
 
 let harness: Harness
 beforeAll(async () => {

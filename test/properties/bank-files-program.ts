@@ -30,8 +30,9 @@ import {
   wholeBatch,
 } from '../banks/iso20022.ts'
 import { locatedId } from '../harness/api-response.ts'
-import { euAccount, goodAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { closeException } from '../payouts/two-person-decisions.ts'
+import { euAccount, goodAccount } from '../samples.ts'
 import {
   type BankFile,
   type Decision,

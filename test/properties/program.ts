@@ -33,7 +33,8 @@ import * as intents from '../../src/withdrawals/intents.ts'
 import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import type { TaskContext, TaskName, Tasks } from '../../src/worker/task.ts'
-import { badAccount, goodAccount, type Harness } from '../harness/harness.ts'
+import type { Harness } from '../harness/harness.ts'
+import { badAccount, goodAccount } from '../samples.ts'
 import {
   type AccountName,
   type BankAnswer,

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bronze, gold, type Harness, silver, startHarness } from '../harness/harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { extent } from '../runner/extent.ts'
+import { bronze, gold, silver } from '../samples.ts'
 import { checkRuns } from './checked.ts'
 import {
   type BankAnswer,

@@ -285,20 +285,25 @@ test('a daily limit holds for two days in one batch, in either order', () => {
 })
 
 test('a float is shared by the members of one partner and currency, and alerted once', () => {
-  const asked = (partnerId: string, memberId: string, floor: bigint | null) => ({
+  const asked = (partnerId: string, memberId: string, floor: bigint | null, isAlerted = false) => ({
     ...{ partnerId, now, intent: { ...intent, id: `wi_${memberId}`, memberId } },
     facts: {
       ...{ ...facts, member: { ...member, id: memberId } },
-      float: floor === null ? null : { free: 10_000n, floor, isAlerted: false },
+      float: floor === null ? null : { free: 10_000n, floor, isAlerted },
     },
   })
   const outcome = (each: ReturnType<typeof decideCompletions>[number]) =>
     each instanceof Problem ? each.message : each.crossesFloor
   // Each takes 49.00: the first leaves the floor exactly, the second crosses it, and the third finds it crossed.
   const mine = ['mem_1', 'mem_2', 'mem_3'].map(memberId => asked('par_1', memberId, 5_100n))
-  expect(
-    decideCompletions([...mine, asked('par_2', 'mem_4', 5_101n), asked('par_3', 'mem_5', null)]).map(outcome),
-  ).toEqual([false, true, expect.stringContaining('until its float is funded again'), true, false])
+  const alerted = ['mem_4', 'mem_5'].map(memberId => asked('par_2', memberId, 5_100n, true))
+  const others = [asked('par_3', 'mem_6', 5_101n), asked('par_4', 'mem_7', null)]
+  const refused = expect.stringContaining('until its float is funded again')
+  expect(decideCompletions([...mine, ...alerted, ...others]).map(outcome)).toEqual([
+    ...[false, true, refused],
+    ...[false, false],
+    ...[true, false],
+  ])
 })
 
 test('a limit of a cycle holds within one batch', () => {

@@ -153,8 +153,9 @@ function memberAfter(member: MemberFacts, { grossAmount }: Intent): MemberFacts 
   }
 }
 
+// A float below its floor refuses the next withdrawal, so it cannot cross the floor again.
 function floatAfter(float: FloatFacts, { netAmount }: Intent): FloatFacts {
-  return { ...float, free: float.free - netAmount, isAlerted: float.isAlerted || crossesFloor(float, netAmount) }
+  return { ...float, free: float.free - netAmount }
 }
 
 /**

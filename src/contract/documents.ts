@@ -82,6 +82,8 @@ Every request needs the header \`x-api-key\` with an operator key (\`midmonth op
   tags: [
     { name: 'Partners', description: 'Employers, gig platforms and payroll bureaus, and their API keys.' },
     { name: 'Tiers', description: 'The fees and limits of withdrawals, by version.' },
+    { name: 'Members', description: 'Members of any partner, and their release after a review.' },
+    { name: 'Withdrawals', description: 'Withdrawals of any partner, with their timelines.' },
     { name: 'Float', description: 'The money that funds withdrawals.' },
     { name: 'Finance', description: 'Fees, invoices, revenue, and the journal.' },
     { name: 'Payouts', description: 'Batches of payments, bank files, and bank answers that did not fit.' },

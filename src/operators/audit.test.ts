@@ -55,6 +55,8 @@ const recorded: Record<string, Action | { because: string }> = {
   resumePayoutRule: 'payout_rule.resume',
   endPayoutRule: 'payout_rule.end',
   verifyLedger: 'ledger.verify',
+  recordBackup: 'backup.record',
+  releaseMember: 'member.release',
 }
 
 const rail = euroRail({ automatic: null })
@@ -296,6 +298,13 @@ test.each([
     const made = await does('createApiKey', `POST ${at}/keys`, { body: { expiresInDays: 9 }, other: {} })
     await does('rotateApiKey', `POST ${at}/keys/${made.body.id}/rotate`)
     await does('revokeApiKey', `POST ${at}/keys/${made.body.id}/revoke`)
+    await does('recordBackup', 'POST /backups', { body: {}, other: { at: '2026-01-01T00:00:00.000Z' } })
+    const memberId = await harness.addMember()
+    await harness.db.updateTable('members').set({ reviewReason: 'MD07' }).where('id', '=', memberId).execute()
+    const checked = { body: { reason: 'the bank confirmed it' }, other: { reason: 'by phone' } }
+    expect((await does('releaseMember', `POST /members/${memberId}/release`, checked)).details).toMatchObject({
+      ...{ before: { reviewReason: 'MD07' }, reason: 'the bank confirmed it' },
+    })
     await does('holdRail', 'POST /rails/euro-files/hold')
     await does('releaseRail', 'POST /rails/euro-files/release')
     const { id: batchId, references } = batches[index] as (typeof batches)[number]

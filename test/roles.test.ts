@@ -8,7 +8,7 @@ import { createLink } from '../src/users/links.ts'
 import * as totp from '../src/users/totp.ts'
 import { signIn } from './harness/console.ts'
 import { type Harness, startHarness } from './harness/harness.ts'
-import { goodAccount } from './samples.ts'
+import { goodAccount } from './harness/samples.ts'
 
 // Checks the limits of the app role over the service's own connections, as an SQL injection would test them, and the changes
 // that even the owner of the tables cannot make without disabling triggers.

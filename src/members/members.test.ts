@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
-import { badAccount, euAccount, goodAccount } from '../../test/samples.ts'
+import { badAccount, euAccount, goodAccount } from '../../test/harness/samples.ts'
 import { newId } from '../kernel/ids.ts'
 
 let harness: Harness

@@ -3,7 +3,7 @@ import writeExcelFile from 'write-excel-file/node'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { euAccount } from '../../test/samples.ts'
+import { euAccount } from '../../test/harness/samples.ts'
 
 let harness: Harness
 let clerk: ConsoleUser

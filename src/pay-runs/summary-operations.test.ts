@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { signIn } from '../../test/harness/console.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { euAccount } from '../../test/samples.ts'
+import { euAccount } from '../../test/harness/samples.ts'
 
 let harness: Harness
 beforeAll(async () => {

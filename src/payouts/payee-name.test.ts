@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { euAccount, goodAccount } from '../../test/samples.ts'
+import { euAccount, goodAccount } from '../../test/harness/samples.ts'
 import type { Currency } from '../kernel/money.ts'
 import { updatePartner } from '../partners/partners.ts'
 import type { TaskName } from '../worker/task.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { bronze, gold, silver } from '../../test/samples.ts'
+import { bronze, gold, silver } from '../../test/harness/samples.ts'
 import { feeOf, lowestAmount, memberFeeOf, type TierTerms, termsFault } from './rules.ts'
 
 test('the fee is the fixed part plus the percentage part, within the minimum and maximum', () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { bronze } from '../../test/samples.ts'
+import { bronze } from '../../test/harness/samples.ts'
 import { changeTier, findTier, listVersions } from './tiers.ts'
 
 let harness: Harness

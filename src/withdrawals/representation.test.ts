@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { goodAccount } from '../../test/samples.ts'
+import { goodAccount } from '../../test/harness/samples.ts'
 import { sql } from '../database/database.ts'
 
 let harness: Harness

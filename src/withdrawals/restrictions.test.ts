@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { euAccount, goodAccount } from '../../test/samples.ts'
+import { euAccount, goodAccount } from '../../test/harness/samples.ts'
 import { sql } from '../database/database.ts'
 import { release } from '../members/restrictions.ts'
 import { findEligibility } from './inspection.ts'

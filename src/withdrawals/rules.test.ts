@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { badAccount, bronze, euAccount, gold, goodAccount } from '../../test/samples.ts'
+import { badAccount, bronze, euAccount, gold, goodAccount } from '../../test/harness/samples.ts'
 import { Problem } from '../kernel/errors.ts'
 import type { Tier } from '../tiers/rules.ts'
 import {

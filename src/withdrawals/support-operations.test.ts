@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { bronze } from '../../test/samples.ts'
+import { bronze } from '../../test/harness/samples.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
 
 let harness: Harness

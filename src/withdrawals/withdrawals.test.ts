@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { badAccount, euAccount, goodAccount, silver } from '../../test/samples.ts'
+import { badAccount, euAccount, goodAccount, silver } from '../../test/harness/samples.ts'
 
 let harness: Harness
 beforeAll(async () => {

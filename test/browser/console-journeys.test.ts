@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { goodAccount } from '../samples.ts'
+import { goodAccount } from '../harness/samples.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, startConsole, withdraw } from './console-pages.ts'
 

@@ -19,9 +19,9 @@ import {
   transaction,
 } from '../banks/iso20022.ts'
 import { signIn } from '../harness/console.ts'
+import { euAccount, goodAccount } from '../harness/samples.ts'
 import { preparePayments } from '../payouts/prepared-payments.ts'
 import { extent } from '../runner/extent.ts'
-import { euAccount, goodAccount } from '../samples.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, expectRed, fitsItsWidth, phone, startConsole } from './console-pages.ts'
 

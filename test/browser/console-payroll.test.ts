@@ -6,7 +6,7 @@ import * as float from '../../src/float/float.ts'
 import { memberImportTasks } from '../../src/member-imports/tasks.ts'
 import { pausePartner, resumePartner } from '../../src/partners/partners.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
-import { bronze, euAccount, goodAccount } from '../samples.ts'
+import { bronze, euAccount, goodAccount } from '../harness/samples.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, desk, expectRed, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
 

@@ -6,7 +6,7 @@ import type { TaskName } from '../../src/worker/task.ts'
 import { euroRail, FileBank, ownIban } from '../banks/file-bank.ts'
 import { accountReport, type Entry, readCreditTransfer, transaction } from '../banks/iso20022.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
-import { euAccount } from '../samples.ts'
+import { euAccount } from '../harness/samples.ts'
 import { audit, type Findings } from './auditor.ts'
 import type { BankBooks } from './bank.ts'
 

@@ -20,10 +20,10 @@ import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../../src/tiers/rules.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
-import { bronze, euAccount, gold, goodAccount, silver } from '../samples.ts'
 import type { ApiResponse, Call } from './api-response.ts'
 import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
+import { bronze, euAccount, gold, goodAccount, silver } from './samples.ts'
 import { type NewMember, verbsOf } from './verbs.ts'
 
 /** A clock that only moves when a test moves it. */

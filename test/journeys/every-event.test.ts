@@ -10,8 +10,8 @@ import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import type { Tasks } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
+import { goodAccount } from '../harness/samples.ts'
 import { claimingAt } from '../payouts/claims.ts'
-import { goodAccount } from '../samples.ts'
 import { deliveryOf, startReceiver } from '../servers/receiver.ts'
 
 let harness: Harness

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../harness/harness.ts'
-import { goodAccount } from '../samples.ts'
+import { goodAccount } from '../harness/samples.ts'
 
 let harness: Harness
 beforeAll(async () => {

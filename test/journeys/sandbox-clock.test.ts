@@ -10,7 +10,7 @@ import { internalTasks, payoutTasks } from '../../src/tasks.ts'
 import type { TaskContext } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
-import { goodAccount } from '../samples.ts'
+import { goodAccount } from '../harness/samples.ts'
 import { deliveryOf, startReceiver } from '../servers/receiver.ts'
 
 const log = pino({ level: 'silent' })

@@ -9,7 +9,7 @@ import { verify } from '../../src/verification/verify.ts'
 import type { Tasks } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
-import { goodAccount } from '../samples.ts'
+import { goodAccount } from '../harness/samples.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -31,8 +31,8 @@ import {
 } from '../banks/iso20022.ts'
 import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
+import { euAccount, goodAccount } from '../harness/samples.ts'
 import { closeException } from '../payouts/two-person-decisions.ts'
-import { euAccount, goodAccount } from '../samples.ts'
 import {
   type BankFile,
   type Decision,

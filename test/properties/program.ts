@@ -34,7 +34,7 @@ import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import type { TaskContext, TaskName, Tasks } from '../../src/worker/task.ts'
 import type { Harness } from '../harness/harness.ts'
-import { badAccount, goodAccount } from '../samples.ts'
+import { badAccount, goodAccount } from '../harness/samples.ts'
 import {
   type AccountName,
   type BankAnswer,

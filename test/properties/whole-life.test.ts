@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../harness/harness.ts'
+import { bronze, gold, silver } from '../harness/samples.ts'
 import { extent } from '../runner/extent.ts'
-import { bronze, gold, silver } from '../samples.ts'
 import { checkRuns } from './checked.ts'
 import {
   type BankAnswer,

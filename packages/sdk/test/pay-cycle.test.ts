@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../../test/harness/harness.ts'
-import { goodAccount } from '../../../test/samples.ts'
+import { goodAccount } from '../../../test/harness/samples.ts'
 import { gbp, MemberInsufficientFundsError, Midmonth } from '../src/index.ts'
 
 let harness: Harness

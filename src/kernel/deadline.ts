@@ -8,14 +8,11 @@ const storage = new AsyncLocalStorage<Deadline>()
  * the database allows.
  */
 export class Deadline {
-  /** Whether the work is refused immediately if too many requests are already waiting for a connection. */
-  readonly isSheddable: boolean
   #dueMs: number
   #pausedAtMs: number | undefined
 
   /** @param ms from now */
-  constructor({ ms, isSheddable = true }: { ms: number; isSheddable?: boolean }) {
-    this.isSheddable = isSheddable
+  constructor({ ms }: { ms: number }) {
     this.#dueMs = performance.now() + ms
   }
 

@@ -126,7 +126,7 @@ test('while PostgreSQL is frozen every request fails within its deadline, and re
   expect(await findings()).toEqual([])
 })
 
-test('reads beyond the queue limit are refused at once, and the log summarises them', async () => {
+test('2,000 reads that PostgreSQL does not answer are all refused in time, and the log summarises them', async () => {
   await waitUntilReady()
   logged.length = 0
   signalServer('SIGSTOP')
@@ -138,12 +138,10 @@ test('reads beyond the queue limit are refused at once, and the log summarises t
   } finally {
     signalServer('SIGCONT')
   }
-  await vi.waitFor(() => expect(logged.at(-1)?.refusals).toBeDefined(), { timeout: 15_000, interval: 50 })
-  const refusals = logged.flatMap(line => Object.entries(line.refusals ?? {}))
-  const sum = (kind: string) =>
-    refusals.filter(([each]) => each === kind).reduce((total, [, count]) => total + count, 0)
-  // 512 requests wait for a connection and 30 for a response; the others are refused immediately.
-  expect(sum('too many requests are waiting for a database connection')).toBeGreaterThan(1_000)
+  const counted = () =>
+    logged.flatMap(line => Object.values(line.refusals ?? {})).reduce((sum, count) => sum + count, 0)
+  // The first is logged on its own line.
+  await vi.waitFor(() => expect(counted()).toBeGreaterThanOrEqual(1_999), { timeout: 15_000, interval: 50 })
   expect(logged.length).toBeLessThan(20)
   await waitUntilReady()
   expect((await harness.call('GET', '/v1/tiers')).status).toBe(200)

@@ -201,8 +201,7 @@ export function createServer(
   app.addHook('onRequest', (request, reply, done) => {
     request.route = request.routeOptions
     request.reply = reply
-    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.route.config
-    request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
+    request.deadline = new Deadline({ ms: request.route.config.answerMsMax ?? limits.answerMsMax })
     request.deadline.run(() =>
       continueAfter(
         () => reception.receive(request, reply),

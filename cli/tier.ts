@@ -1,6 +1,5 @@
 import { Command, Option } from 'commander'
 import type {
-  Money,
   NewTierTerms,
   OperatorTier,
   PartnerId,
@@ -8,14 +7,17 @@ import type {
   TierPreview,
 } from '../packages/console/src/generated/operator.ts'
 import type { Currency } from '../src/kernel/money.ts'
-import { payoutSpeeds } from '../src/tiers/rules.ts'
+import { type Term, tierTerms, type WireTerms } from '../src/tiers/terms.ts'
 import { minorUnits, name, currency as readCurrency, whole } from './arguments.ts'
 import { ask, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
+import { addServerOptions, withOperators } from './operator-client.ts'
 import { countOf, printResult, table } from './print.ts'
 import { writeErrorLine, writeLine } from './terminal.ts'
+
+const namedTerms = Object.entries(tierTerms) as [keyof WireTerms, Term][]
+const partsOfFee: (keyof WireTerms)[] = ['feeFixed', 'feeBps', 'feeMin', 'feeMax']
 
 const operations = () => import('../src/operators/tier-operations.ts')
 
@@ -33,29 +35,6 @@ const setCommand = tierCommand
     'currency of the tier and its members’ pay; cannot be changed (required for a new tier)',
     readCurrency,
   )
-  .option('--lower-limit <amount>', 'smallest withdrawal (required for a new tier)', minorUnits)
-  .option('--upper-limit <amount>', 'largest withdrawal (required for a new tier)', minorUnits)
-  .option('--fee <amount>', 'fixed part of the fee', minorUnits)
-  .option('--fee-bps <n>', 'variable part of the fee, in basis points of the amount', whole({ min: 0, max: 9_999 }))
-  .option('--fee-min <amount>', 'minimum fee', minorUnits)
-  .option('--no-fee-min', 'remove the minimum fee')
-  .option('--fee-max <amount>', 'maximum fee', minorUnits)
-  .option('--no-fee-max', 'remove the maximum fee')
-  .option('--no-fee', 'remove every part of the fee')
-  .addOption(new Option('--fee-payer <who>', 'who pays the fee').choices(['member', 'employer']))
-  .option('--per-day <n>', 'maximum withdrawals per day', whole({ min: 1, max: 1_000 }))
-  .option('--no-per-day', 'remove the daily maximum')
-  .option('--per-cycle <n>', 'maximum withdrawals per pay cycle', whole({ min: 1, max: 10_000 }))
-  .addOption(
-    new Option(
-      '--payout-speed <speed>',
-      'how payouts are sent, if the bank can; by default, the rail’s setting',
-    ).choices(payoutSpeeds),
-  )
-  .option('--no-payout-speed', 'use the rail’s speed')
-  .option('--no-per-cycle', 'remove the maximum per pay cycle')
-  .option('--yes', 'skip the confirmation')
-  .option('--json', 'print JSON')
   .addHelpText(
     'after',
     examples(
@@ -63,22 +42,27 @@ const setCommand = tierCommand
       'tier set par_… Silver --upper-limit 25000 --no-fee-max',
     ),
   )
-  .action(async (partnerId: PartnerId, tierName: string, { json, yes, currency, ...options }: SetOptions) => {
-    const { url: _, key: __, ...terms } = options
-    // Commander sets an option with a --no variant to `true` when neither is given.
-    if (currency === undefined && Object.values(terms).every(value => value === true))
+  .action(async (partnerId: PartnerId, tierName: string, { url, key, json, yes, currency, ...given }) => {
+    if (currency === undefined && Object.keys(given).length === 0)
       setCommand.error('error: specify at least one term to change')
-    requireConsistent(terms)
-    const { before, after } = await withOperators(options, operations, async api => {
+    requireConsistent(given)
+    const { before, after } = await withOperators({ url, key }, operations, async api => {
       const { tiers } = await api.listTiers(partnerId)
       const current = tiers.find(tier => tier.name === tierName)
-      const wanted = termsOf(tierName, { current, currency, options: terms })
+      const wanted = termsOf(tierName, { current, currency, given })
       const preview = await api.previewTier(partnerId, tierName, wanted)
       if (current !== undefined && preview.hasChanged) await confirmChange({ current, wanted, preview }, { json, yes })
       return { before: current, after: await api.saveTier(partnerId, tierName, wanted) }
     })
     printResult({ json }, { value: after, text: () => outcomeOf(before, after) })
   })
+
+for (const [, term] of namedTerms) {
+  setCommand.addOption(optionOf(term))
+  const { flags, removal } = term
+  if (removal !== undefined) setCommand.option(flags.replace(/^--(\S+) .*/, '--no-$1'), removal)
+}
+setCommand.option('--yes', 'skip the confirmation').option('--json', 'print JSON')
 
 tierCommand
   .command('list')
@@ -132,75 +116,48 @@ tierCommand
 
 addServerOptions(tierCommand)
 
-type Terms = Omit<NewTierTerms, 'currency' | 'version'>
+/** The terms given as options, by the names of the options. False removes a term. */
+type GivenTerms = Record<string, bigint | number | string | false>
 
-type SetOptions = OperatorOptions & {
-  currency?: Currency
-  lowerLimit?: bigint
-  upperLimit?: bigint
-  fee?: bigint | boolean
-  feeBps?: number
-  feeMin?: bigint | boolean
-  feeMax?: bigint | boolean
-  feePayer?: Terms['feePayer']
-  perDay?: number | boolean
-  perCycle?: number | boolean
-  payoutSpeed?: NonNullable<Terms['payoutSpeed']> | boolean
-  yes?: boolean
-  json?: boolean
+function optionOf({ kind, flags, help, choices = {}, bounds }: Term): Option {
+  const option = new Option(flags, help)
+  if (bounds !== undefined) return option.argParser(whole(bounds))
+  return kind === 'amount' ? option.argParser(minorUnits) : option.choices(Object.keys(choices))
 }
 
-/** The terms of the tier after the change; a removed term is null or 0. */
+/** The terms of the tier after the change. */
 function termsOf(
   tierName: string,
   {
     current,
     currency = current?.currency,
-    options,
-  }: { current: OperatorTier | undefined; currency: Currency | undefined; options: SetOptions },
+    given,
+  }: { current: OperatorTier | undefined; currency: Currency | undefined; given: GivenTerms },
 ): NewTierTerms {
   if (current !== undefined && currency !== current.currency)
     throw new Error(
       `The currency of the tier ${tierName} is ${current.currency} and cannot change; create another tier for ${currency}`,
     )
-  const { fee, feeBps, feeMin, feeMax, feePayer, lowerLimit, upperLimit, perDay, perCycle, payoutSpeed } = options
-  const lower = lowerLimit ?? current?.lowerLimit.amount
-  const upper = upperLimit ?? current?.upperLimit.amount
-  if (currency === undefined || lower === undefined || upper === undefined)
+  const { fee, lowerLimit, upperLimit } = given
+  if (currency === undefined || (current === undefined && (lowerLimit === undefined || upperLimit === undefined)))
     throw new Error(
       `There is no tier ${tierName}; to create it, add --currency, --lower-limit and --upper-limit (tier list shows existing tiers)`,
     )
-  const money = (amount: bigint | number) => ({ amount: Number(amount), currency })
-  const isFree = fee === false
-  const bound = (given: bigint | boolean | undefined, before: Money | null = null) =>
-    isFree || given === false ? null : isGiven(given) ? money(given) : before
-  const orNone = <T>(given: T | boolean | undefined, before: T | null = null) =>
-    given === false ? null : isGiven(given) ? given : before
-  return {
-    currency,
-    version: current?.version ?? null,
-    feeFixed: isFree ? money(0) : isGiven(fee) ? money(fee) : (current?.feeFixed ?? money(0)),
-    feeBps: isFree ? 0 : (feeBps ?? current?.feeBps ?? 0),
-    feeMin: bound(feeMin, current?.feeMin),
-    feeMax: bound(feeMax, current?.feeMax),
-    feePayer: feePayer ?? current?.feePayer ?? 'member',
-    lowerLimit: money(lower),
-    upperLimit: money(upper),
-    withdrawalsPerDay: orNone(perDay, current?.withdrawalsPerDay),
-    withdrawalsPerCycle: orNone(perCycle, current?.withdrawalsPerCycle),
-    payoutSpeed: orNone(payoutSpeed, current?.payoutSpeed),
-  }
+  const terms = namedTerms.map(([name, { kind, flags, byDefault = null }]) => {
+    const onWire = (value: bigint | number | string | null) =>
+      kind === 'amount' && value !== null ? { amount: Number(value), currency } : value
+    const value = fee === false && partsOfFee.includes(name) ? fee : given[new Option(flags).attributeName()]
+    if (value === undefined) return [name, current?.[name] ?? onWire(byDefault)]
+    return [name, onWire(value === false ? byDefault : value)]
+  })
+  return { currency, version: current?.version ?? null, ...Object.fromEntries(terms) }
 }
 
-function requireConsistent({ fee, feeBps, feeMin, feeMax }: SetOptions): void {
-  if (fee === false && (feeBps || isGiven(feeMin) || isGiven(feeMax)))
+function requireConsistent({ fee, feeBps, feeMin = false, feeMax = false }: GivenTerms): void {
+  if (fee === false && (feeBps || feeMin !== false || feeMax !== false))
     setCommand.error(
       'error: --no-fee removes every part of the fee and cannot be combined with --fee-bps, --fee-min or --fee-max',
     )
-}
-
-function isGiven<T>(value: T | boolean | undefined): value is T {
-  return value !== undefined && typeof value !== 'boolean'
 }
 
 type Plan = { current: OperatorTier; wanted: NewTierTerms; preview: TierPreview }
@@ -221,11 +178,10 @@ async function confirmChange(
 }
 
 function planInWords({ current, wanted, preview }: Plan): string {
-  const then = termRows(wanted)
-  const rows = termRows(current).map(({ label, words }, index) => {
-    const next = then[index]?.words ?? ''
+  const rows = namedTerms.map(([name, { label, row = label.toLowerCase() }]) => {
+    const [words, next] = [inWords(current[name]), inWords(wanted[name])]
     return {
-      [current.name]: label,
+      [current.name]: row,
       [`version ${current.version}`]: words,
       new: next,
       ' ': words === next ? '' : 'changes',
@@ -255,7 +211,7 @@ function outcomeOf(before: OperatorTier | undefined, { name: tierName, versions:
 }
 
 /** The terms, condensed to a few columns. */
-function termsInWords(terms: Terms) {
+function termsInWords(terms: WireTerms) {
   return {
     fee: feeInWords(terms),
     limits: `${moneyInWords(terms.lowerLimit)} – ${moneyInWords(terms.upperLimit)}`,
@@ -265,24 +221,11 @@ function termsInWords(terms: Terms) {
   }
 }
 
-/** Each term as text, in the same order for every tier. */
-function termRows(terms: Terms): { label: string; words: string }[] {
-  const words = (money: Money | null) => (money === null ? '–' : moneyInWords(money))
-  return [
-    { label: 'fixed fee', words: words(terms.feeFixed) },
-    { label: 'basis points', words: String(terms.feeBps) },
-    { label: 'minimum fee', words: words(terms.feeMin) },
-    { label: 'maximum fee', words: words(terms.feeMax) },
-    { label: 'fee paid by', words: terms.feePayer },
-    { label: 'lower limit', words: words(terms.lowerLimit) },
-    { label: 'upper limit', words: words(terms.upperLimit) },
-    { label: 'withdrawals per day', words: String(terms.withdrawalsPerDay ?? '–') },
-    { label: 'withdrawals per cycle', words: String(terms.withdrawalsPerCycle ?? '–') },
-    { label: 'payout speed', words: terms.payoutSpeed ?? '–' },
-  ]
+function inWords(value: WireTerms[keyof WireTerms]): string {
+  return typeof value === 'object' && value !== null ? moneyInWords(value) : String(value ?? '–')
 }
 
-function feeInWords({ feeFixed, feeBps, feeMin, feeMax, feePayer }: Terms): string {
+function feeInWords({ feeFixed, feeBps, feeMin, feeMax, feePayer }: WireTerms): string {
   const parts = [...(feeFixed.amount > 0 ? [moneyInWords(feeFixed)] : []), ...(feeBps > 0 ? [`${feeBps} bps`] : [])]
   const bounds = [
     ...(feeMin === null ? [] : [`at least ${moneyInWords(feeMin)}`]),

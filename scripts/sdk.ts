@@ -1,6 +1,7 @@
 import { mediaTypes } from '../src/contract/media-types.ts'
 import { decimalsOf } from '../src/kernel/money.ts'
 import { type Setting, settingGroups, settings } from '../src/partners/settings.ts'
+import { type Term, tierTerms } from '../src/tiers/terms.ts'
 import { sdkNames } from './sdk-names.ts'
 
 type Schema = {
@@ -61,7 +62,7 @@ export function sdkFiles(document: Document): Record<string, string> {
 
 /**
  * The module by which the console calls the operators' API with the client of the SDK: the schemas, the operations by their
- * ids and their types, the states that lists are filtered by, and the defaults of a partner's settings.
+ * ids and their types, the states that lists are filtered by, and the forms of a partner's settings and a tier's terms.
  */
 export function operatorClient(document: Document): string {
   const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -83,6 +84,8 @@ export function operatorClient(document: Document): string {
     ...valuesOf(document, { type: 'PayoutBatchStatus', name: 'payoutBatchStatuses' }),
     ...valuesOf(document, { type: 'InvoiceStatus', name: 'invoiceStatuses' }),
     ...formOfSettings(),
+    '',
+    ...formOfTerms(),
     '',
   ].join('\n')
 }
@@ -116,6 +119,32 @@ function formOfSettings(): string[] {
     '}',
     '',
     `export const partnerSettingFields: PartnerSettingField[] = ${JSON.stringify(fields, null, 2)}`,
+  ]
+}
+
+/** The fields of the console's form of a tier's terms. */
+function formOfTerms(): string[] {
+  const fields = Object.entries<Term>(tierTerms).map(
+    ([name, { line, kind, label, note, choices, byDefault, ifNull }]) => ({
+      ...{ name, line, kind, label, note, choices, byDefault, ifNull },
+    }),
+  )
+  return [
+    'export type TierTermField = {',
+    "  name: Exclude<keyof NewTierTerms, 'currency' | 'version'>",
+    '  /** The terms of a line stand side by side. */',
+    '  line: string',
+    `  kind: ${[...new Set(fields.map(({ kind }) => `'${kind}'`))].join(' | ')}`,
+    '  label: string',
+    '  note?: string',
+    '  choices?: Record<string, string>',
+    '  /** The value for a new tier. */',
+    '  byDefault?: string | number',
+    '  /** How null is worded. Other terms are never null. */',
+    '  ifNull?: string',
+    '}',
+    '',
+    `export const tierTermFields: TierTermField[] = ${JSON.stringify(fields, null, 2)}`,
   ]
 }
 

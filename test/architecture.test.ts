@@ -468,7 +468,7 @@ test('the commands of operators load only settings, operations and words, but fo
     /^src\/(kernel|tabular)\//,
     /^src\/.+-operations\.ts$/,
     // The values that options accept.
-    /^src\/(audit-log\/actions|partners\/api-keys|partners\/settings|payouts\/books\/batch-lifecycle|tiers\/rules)\.ts$/,
+    /^src\/(audit-log\/actions|partners\/api-keys|partners\/settings|payouts\/books\/batch-lifecycle|tiers\/terms)\.ts$/,
     // Words for what operations respond.
     /^src\/operators\/(progress|stops)\.ts$/,
   ]

@@ -4,7 +4,7 @@ import { connect } from '../../src/database/connect.ts'
 import { createKey, scopes } from '../../src/partners/api-keys.ts'
 import { claimMode, createPartner } from '../../src/partners/partners.ts'
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
-import type { TierTerms } from '../../src/tiers/rules.ts'
+import type { TierTerms } from '../../src/tiers/terms.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { withClient } from '../machine/postgres.ts'
 

@@ -1,6 +1,7 @@
 import type { Reader } from '../database/database.ts'
 import * as members from '../members/members.ts'
-import { lowestAmount, mostReceivable, type TierTerms } from '../tiers/rules.ts'
+import { lowestAmount, mostReceivable } from '../tiers/rules.ts'
+import type { TierTerms } from '../tiers/terms.ts'
 
 const limits = {
   // Members per query: a few hundred kilobytes.

@@ -11,8 +11,8 @@ import * as members from '../members/members.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import { findState } from '../partners/partners.ts'
 import { changesOf } from '../tiers/audit.ts'
-import { type Tier, type TierTerms, termsFault, termsToWire } from '../tiers/rules.ts'
-import { termFields } from '../tiers/schema.ts'
+import { type Tier, termsFault } from '../tiers/rules.ts'
+import { type TierTerms, termFields, termNames, termsToWire } from '../tiers/terms.ts'
 import { findTier, listTerms, listVersions, setTier, type TierVersion } from '../tiers/tiers.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { line } from './partner-schema.ts'
@@ -206,21 +206,15 @@ export const operatorTierOperations = [listTiers, getTier, previewTier, saveTier
 type Given = Static<typeof NewTerms>
 
 /** @throws Problem `BodyValidation` */
-function termsOf({ currency, version: _, ...given }: Given): TierTerms {
-  const amount = (name: keyof typeof given, money: { amount: number; currency: Currency }) => {
-    if (money.currency !== currency)
+function termsOf({ currency, ...given }: Given): TierTerms {
+  const entries = termNames.map(name => {
+    const value = given[name]
+    if (typeof value !== 'object' || value === null) return [name, value]
+    if (value.currency !== currency)
       throw problem('BodyValidation', `The amount must be in ${currency}`, { path: `${name}.currency` })
-    return fromWire(money).amount
-  }
-  const { feeFixed, feeMin, feeMax, lowerLimit, upperLimit, ...rest } = given
-  const terms = {
-    ...rest,
-    feeFixed: amount('feeFixed', feeFixed),
-    feeMin: feeMin && amount('feeMin', feeMin),
-    feeMax: feeMax && amount('feeMax', feeMax),
-    lowerLimit: amount('lowerLimit', lowerLimit),
-    upperLimit: amount('upperLimit', upperLimit),
-  }
+    return [name, fromWire(value).amount]
+  })
+  const terms: TierTerms = Object.fromEntries(entries)
   const fault = termsFault(terms)
   if (fault !== undefined) throw problem('BodyValidation', fault, { path: 'body' })
   return terms

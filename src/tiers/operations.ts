@@ -1,7 +1,7 @@
 import { operation } from '../http/operation.ts'
 import { readers } from '../users/roles.ts'
-import { termsToWire } from './rules.ts'
 import { Tiers, TiersWithTerms } from './schema.ts'
+import { termsToWire } from './terms.ts'
 import * as tiers from './tiers.ts'
 
 const getTiers = operation({

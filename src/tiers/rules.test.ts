@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { bronze, gold, silver } from '../../test/harness/samples.ts'
-import { feeOf, lowestAmount, memberFeeOf, type TierTerms, termsFault } from './rules.ts'
+import { feeOf, lowestAmount, memberFeeOf, termsFault } from './rules.ts'
+import type { TierTerms } from './terms.ts'
 
 test('the fee is the fixed part plus the percentage part, within the minimum and maximum', () => {
   expect(feeOf(bronze, 5_000n)).toBe(100n)

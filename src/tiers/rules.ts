@@ -1,28 +1,5 @@
-import { type Currency, shareRoundedDown, toWire } from '../kernel/money.ts'
-
-/** The payer of the withdrawal fee: deducted from the member's pay, or charged to the employer. */
-type FeePayer = 'member' | 'employer'
-
-/** How payouts are sent: in the day's batch, to arrive by the scheme's calendar, or at once and around the clock. */
-export const payoutSpeeds = ['standard', 'instant'] as const
-export type PayoutSpeed = (typeof payoutSpeeds)[number]
-
-/** One version of a tier: everything that determines the fee, limits and speed of a withdrawal. Amounts in minor units. */
-export type TierTerms = {
-  feeFixed: bigint
-  /** Basis points of the gross amount, added to the fixed part. */
-  feeBps: number
-  feeMin: bigint | null
-  feeMax: bigint | null
-  feePayer: FeePayer
-  /** Per withdrawal, both inclusive. */
-  lowerLimit: bigint
-  upperLimit: bigint
-  withdrawalsPerDay: number | null
-  withdrawalsPerCycle: number | null
-  /** Null for the rail's setting. A rail without instant payments pays at its own speed. */
-  payoutSpeed: PayoutSpeed | null
-}
+import { type Currency, shareRoundedDown } from '../kernel/money.ts'
+import { type TierTerms, termsToWire, tierTerms } from './terms.ts'
 
 export type Tier = TierTerms & { name: string; version: number; currency: Currency }
 
@@ -87,24 +64,6 @@ export function mostReceivable(terms: TierTerms, { available, lowest }: { availa
   return amount < lowest ? 0n : amount - memberFeeOf(terms, amount)
 }
 
-/** Returns the terms with their amounts as Money objects. */
-export function termsToWire(terms: TierTerms, currency: Currency) {
-  const money = (amount: bigint) => toWire({ amount, currency })
-  const moneyOrNull = (amount: bigint | null) => (amount === null ? null : money(amount))
-  return {
-    feeFixed: money(terms.feeFixed),
-    feeBps: terms.feeBps,
-    feeMin: moneyOrNull(terms.feeMin),
-    feeMax: moneyOrNull(terms.feeMax),
-    feePayer: terms.feePayer,
-    lowerLimit: money(terms.lowerLimit),
-    upperLimit: money(terms.upperLimit),
-    withdrawalsPerDay: terms.withdrawalsPerDay,
-    withdrawalsPerCycle: terms.withdrawalsPerCycle,
-    payoutSpeed: terms.payoutSpeed,
-  }
-}
-
 /** Returns a version of a tier in the form for operators and the audit log. */
 export function versionToWire({ version, currency, ...terms }: Tier) {
   return { version, currency, ...termsToWire(terms, currency) }
@@ -112,9 +71,10 @@ export function versionToWire({ version, currency, ...terms }: Tier) {
 
 /** Returns why the terms are invalid, as a message for the operator; undefined if they are valid. */
 export function termsFault(terms: TierTerms): string | undefined {
+  const { max: feeBpsMax } = tierTerms.feeBps.bounds
   if (terms.feeFixed < 0n || terms.feeBps < 0 || (terms.feeMin ?? 0n) < 0n) return 'Fees must not be negative'
-  if (!Number.isInteger(terms.feeBps) || terms.feeBps > 9_999)
-    return 'The fee in basis points must be a whole number from 0 to 9999'
+  if (!Number.isInteger(terms.feeBps) || terms.feeBps > feeBpsMax)
+    return `The fee in basis points must be a whole number from 0 to ${feeBpsMax}`
   if (terms.feeMax !== null && terms.feeMax < (terms.feeMin ?? 0n))
     return 'The maximum fee must not be below the minimum fee'
   if (terms.lowerLimit < 1n) return 'The lower limit must be at least one minor unit'

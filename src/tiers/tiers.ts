@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
-import { type Tier, type TierTerms, termsFault } from './rules.ts'
+import { type Tier, termsFault } from './rules.ts'
+import { type TierTerms, termNames } from './terms.ts'
 
 /** Lists the names of a partner's tiers, in alphabetical order. */
 export async function listTiers(db: Reader, partnerId: string): Promise<{ name: string }[]> {
@@ -23,9 +24,17 @@ export async function listCurrencies(db: Reader, partnerId: string): Promise<Map
 /** A version of a tier's terms, and when it took effect. */
 export type TierVersion = Tier & { since: Date }
 
-const versionColumns = sql.raw(`
-  t.name, v.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer, v.lower_limit, v.upper_limit,
-  v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed, v.created_at as since`)
+const termColumns = termNames.map(name => `v.${name}` as const)
+
+function selectVersions(db: Reader, partnerId: string) {
+  return db
+    .selectFrom('tiers as t')
+    .innerJoin('tierVersions as v', join =>
+      join.onRef('v.partnerId', '=', 't.partnerId').onRef('v.tier', '=', 't.name'),
+    )
+    .select(['t.name', 'v.version', 't.currency', ...termColumns, 'v.createdAt as since'])
+    .where('t.partnerId', '=', partnerId)
+}
 
 /** Lists a partner's tiers with their current terms, by name. @param options.name only this tier */
 export async function listTerms(
@@ -33,12 +42,8 @@ export async function listTerms(
   partnerId: string,
   { name }: { name?: string } = {},
 ): Promise<TierVersion[]> {
-  const { rows } = await sql<TierVersion>`
-    select ${versionColumns}
-      from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
-     where t.partner_id = ${partnerId} ${name === undefined ? sql`` : sql`and t.name = ${name}`}
-     order by t.name`.execute(db)
-  return rows
+  const current = selectVersions(db, partnerId).whereRef('v.version', '=', 't.version').orderBy('t.name')
+  return await (name === undefined ? current : current.where('t.name', '=', name)).execute()
 }
 
 /**
@@ -60,12 +65,8 @@ export async function listVersions(
   db: Reader,
   { partnerId, name, version }: { partnerId: string; name: string; version?: number },
 ): Promise<TierVersion[]> {
-  const { rows } = await sql<TierVersion>`
-    select ${versionColumns}
-      from tiers t join tier_versions v on (v.partner_id, v.tier) = (t.partner_id, t.name)
-     where t.partner_id = ${partnerId} and t.name = ${name} ${version === undefined ? sql`` : sql`and v.version = ${version}`}
-     order by v.version desc`.execute(db)
-  return rows
+  const versions = selectVersions(db, partnerId).where('t.name', '=', name).orderBy('v.version', 'desc')
+  return await (version === undefined ? versions : versions.where('v.version', '=', version)).execute()
 }
 
 /**
@@ -111,33 +112,6 @@ export async function setTier(
   return { name, version, currency, ...terms }
 }
 
-/**
- * Changes some terms of a tier and keeps the others; see `setTier`.
- * @param version the version that the caller has seen, so that a concurrent change is not overwritten
- * @throws Problem as `setTier`; `NotFound` if the tier does not exist, `Conflict` if it has a newer version
- */
-export async function changeTier(
-  tx: Tx,
-  {
-    partnerId,
-    name,
-    change,
-    version,
-    now,
-  }: { partnerId: string; name: string; change: Partial<TierTerms>; version: number; now: Date },
-): Promise<{ before: Tier; after: Tier }> {
-  const before = await findTier(tx, { partnerId, name, locks: true })
-  if (before === undefined) throw problem('NotFound', `There is no tier ${name}`)
-  if (before.version !== version)
-    throw problem(
-      'Conflict',
-      `Tier ${name} was changed to version ${before.version} in the meantime, so nothing was done; review it and try again`,
-    )
-  const { name: _, version: __, currency, ...terms } = before
-  const after = await setTier(tx, { partnerId, name, currency, terms: { ...terms, ...change }, now })
-  return { before, after }
-}
-
 /** The current terms of all partners' tiers that ask for instant payouts. */
 export async function listInstant(db: Reader): Promise<{ partnerId: string; name: string; currency: Currency }[]> {
   const { rows } = await sql<{ partnerId: string; name: string; currency: Currency }>`
@@ -149,5 +123,5 @@ export async function listInstant(db: Reader): Promise<{ partnerId: string; name
 }
 
 function isSameTerms(current: TierTerms, terms: TierTerms): boolean {
-  return (Object.keys(terms) as (keyof TierTerms)[]).every(key => current[key] === terms[key])
+  return termNames.every(name => current[name] === terms[name])
 }

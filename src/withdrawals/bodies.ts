@@ -1,6 +1,7 @@
 import { lastFour } from '../bank-accounts/rules.ts'
 import { type Currency, toWire } from '../kernel/money.ts'
-import { lowestAmount, termsToWire } from '../tiers/rules.ts'
+import { lowestAmount } from '../tiers/rules.ts'
+import { termsToWire } from '../tiers/terms.ts'
 import type { Balance } from './balance.ts'
 import type { Explanation } from './explanation.ts'
 import { expectedAt } from './lifecycle.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { bronze } from '../../test/harness/samples.ts'
-import type { TierTerms } from '../tiers/rules.ts'
+import type { TierTerms } from '../tiers/terms.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-import type { TierTerms } from '../../src/tiers/rules.ts'
+import type { TierTerms } from '../../src/tiers/terms.ts'
 
 // Without the harness, so that tests of rules start no program.
 

@@ -1,7 +1,7 @@
 import type { BankAccount } from '../../bank-accounts/rules.ts'
 import type { Money } from '../../kernel/money.ts'
 import type { Restriction } from '../../members/restrictions.ts'
-import type { PayoutSpeed } from '../../tiers/rules.ts'
+import type { PayoutSpeed } from '../../tiers/terms.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 
 export type Payment = {

@@ -2651,3 +2651,97 @@ export const partnerSettingFields: PartnerSettingField[] = [
     "byDefault": 200
   }
 ]
+
+export type TierTermField = {
+  name: Exclude<keyof NewTierTerms, 'currency' | 'version'>
+  /** The terms of a line stand side by side. */
+  line: string
+  kind: 'amount' | 'basisPoints' | 'choice' | 'count'
+  label: string
+  note?: string
+  choices?: Record<string, string>
+  /** The value for a new tier. */
+  byDefault?: string | number
+  /** How null is worded. Other terms are never null. */
+  ifNull?: string
+}
+
+export const tierTermFields: TierTermField[] = [
+  {
+    "name": "feeFixed",
+    "line": "fee",
+    "kind": "amount",
+    "label": "Fee",
+    "byDefault": 0
+  },
+  {
+    "name": "feeBps",
+    "line": "fee",
+    "kind": "basisPoints",
+    "label": "Plus basis points",
+    "note": "Of the amount; 100 basis points are 1 %",
+    "byDefault": 0
+  },
+  {
+    "name": "feeMin",
+    "line": "bounds of the fee",
+    "kind": "amount",
+    "label": "Minimum fee",
+    "ifNull": "–"
+  },
+  {
+    "name": "feeMax",
+    "line": "bounds of the fee",
+    "kind": "amount",
+    "label": "Maximum fee",
+    "ifNull": "–"
+  },
+  {
+    "name": "feePayer",
+    "line": "payer",
+    "kind": "choice",
+    "label": "Who pays the fee",
+    "choices": {
+      "member": "The member",
+      "employer": "The employer"
+    },
+    "byDefault": "member"
+  },
+  {
+    "name": "lowerLimit",
+    "line": "limits",
+    "kind": "amount",
+    "label": "Minimum withdrawal"
+  },
+  {
+    "name": "upperLimit",
+    "line": "limits",
+    "kind": "amount",
+    "label": "Maximum withdrawal"
+  },
+  {
+    "name": "withdrawalsPerDay",
+    "line": "counts",
+    "kind": "count",
+    "label": "Withdrawals per day",
+    "ifNull": "No limit"
+  },
+  {
+    "name": "withdrawalsPerCycle",
+    "line": "counts",
+    "kind": "count",
+    "label": "Withdrawals per cycle",
+    "ifNull": "No limit"
+  },
+  {
+    "name": "payoutSpeed",
+    "line": "speed",
+    "kind": "choice",
+    "label": "Payout speed",
+    "choices": {
+      "standard": "In the next batch",
+      "instant": "Instantly"
+    },
+    "ifNull": "Default of the bank"
+  }
+]

@@ -1,7 +1,7 @@
 import { type Columns, type Db, sql, type Tx } from '../../../database/database.ts'
 import { inWords } from '../../../kernel/money.ts'
 import type { Clock } from '../../../kernel/time.ts'
-import type { PayoutSpeed } from '../../../tiers/rules.ts'
+import type { PayoutSpeed } from '../../../tiers/terms.ts'
 import * as batches from '../../books/batches.ts'
 import { hasReference, referencedPayouts } from '../../books/by-reference.ts'
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'

@@ -7,7 +7,14 @@ import { type Change, Changes, ReviewedForm } from '../../components/reviewed-fo
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Id } from '../../components/values.tsx'
 import { formatMoney, formatNumber, inWords, plural } from '../../format.ts'
-import type { NewTierTerms, OperatorTier, PartnerId, TierPreview } from '../../generated/operator.ts'
+import {
+  type NewTierTerms,
+  type OperatorTier,
+  type PartnerId,
+  type TierPreview,
+  type TierTermField,
+  tierTermFields,
+} from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
 import { useLoaded } from '../../query.ts'
 
@@ -63,60 +70,7 @@ export function Tiers({ partnerId }: { partnerId: PartnerId }) {
 }
 
 type TermsOfTier = Omit<NewTierTerms, 'version' | 'currency'>
-type Term = {
-  name: keyof TermsOfTier
-  label: string
-  kind: 'amount' | 'count' | 'basisPoints' | 'choice'
-  /** What an empty field means in the review. Without it, the field is required. */
-  ifEmpty?: string
-  note?: string
-  /** The value for a new tier. */
-  initial?: string
-  choices?: Record<string, string>
-}
-
-/** The terms in the order of the form. Terms in one list share a line. */
-const terms: Term[][] = [
-  [
-    { name: 'feeFixed', label: 'Fee', kind: 'amount', initial: '0' },
-    {
-      name: 'feeBps',
-      label: 'Plus basis points',
-      kind: 'basisPoints',
-      note: 'Of the amount; 100 basis points are 1 %',
-      initial: '0',
-    },
-  ],
-  [
-    { name: 'feeMin', label: 'Minimum fee', kind: 'amount', ifEmpty: '–' },
-    { name: 'feeMax', label: 'Maximum fee', kind: 'amount', ifEmpty: '–' },
-  ],
-  [
-    {
-      name: 'feePayer',
-      label: 'Who pays the fee',
-      kind: 'choice',
-      initial: 'member',
-      choices: { member: 'The member', employer: 'The employer' },
-    },
-  ],
-  [
-    { name: 'lowerLimit', label: 'Minimum withdrawal', kind: 'amount' },
-    { name: 'upperLimit', label: 'Maximum withdrawal', kind: 'amount' },
-  ],
-  [
-    { name: 'withdrawalsPerDay', label: 'Withdrawals per day', kind: 'count', ifEmpty: 'No limit' },
-    { name: 'withdrawalsPerCycle', label: 'Withdrawals per cycle', kind: 'count', ifEmpty: 'No limit' },
-  ],
-  [
-    {
-      name: 'payoutSpeed',
-      label: 'Payout speed',
-      kind: 'choice',
-      choices: { '': 'Default of the bank', standard: 'In the next batch', instant: 'Instantly' },
-    },
-  ],
-]
+const formLines = [...Map.groupBy(tierTermFields, ({ line }) => line)]
 
 /** A form for the terms of a tier, which shows their effect before they are saved. */
 function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: OperatorTier | null; onDone: () => void }) {
@@ -165,9 +119,9 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
           <Field label="Currency" name="currency" value="GBP" note="Cannot be changed later" isRequired />
         </div>
       )}
-      {terms.map(line => (
-        <div key={line[0]?.name} class="form-row">
-          {line.map(term => (
+      {formLines.map(([line, terms]) => (
+        <div key={line} class="form-row">
+          {terms.map(term => (
             <TermField key={term.name} term={term} tier={tier} />
           ))}
         </div>
@@ -176,18 +130,21 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
   )
 }
 
-function TermField({ term, tier }: { term: Term; tier: OperatorTier | null }) {
-  const { name, label, kind, ifEmpty, note, initial = '', choices } = term
-  const held = tier?.[name]
-  const value = tier === null ? initial : typeof held === 'object' && held ? toDecimal(held) : String(held ?? '')
-  if (choices !== undefined) return <Choice label={label} name={name} value={value} choices={choices} />
+function TermField({ term, tier }: { term: TierTermField; tier: OperatorTier | null }) {
+  const { name, label, kind, ifNull, note, byDefault, choices } = term
+  const held = tier === null ? byDefault : tier[name]
+  const value = typeof held === 'object' && held ? toDecimal(held) : String(held ?? '')
+  if (choices !== undefined) {
+    const all = ifNull === undefined ? choices : { '': ifNull, ...choices }
+    return <Choice label={label} name={name} value={value} choices={all} />
+  }
   return (
     <Field
       label={kind === 'amount' && tier !== null ? `${label}, ${tier.currency}` : label}
       name={name}
       value={value}
-      note={ifEmpty === 'No limit' ? 'Leave empty for no limit' : note}
-      isRequired={ifEmpty === undefined}
+      note={kind === 'count' ? 'Leave empty for no limit' : note}
+      isRequired={ifNull === undefined}
     />
   )
 }
@@ -196,12 +153,12 @@ function TermField({ term, tier }: { term: Term; tier: OperatorTier | null }) {
 function readTerms(tier: OperatorTier | null, fields: Record<string, string>): NewTierTerms {
   return readFields(fields, field => {
     const currency = tier?.currency ?? field('currency', text => text.toUpperCase() as Currency)
-    const read = ({ name, kind, ifEmpty }: Term) => {
+    const read = ({ name, kind, ifNull }: TierTermField) => {
       if (kind === 'choice') return fields[name] || null
       const parse = kind === 'amount' ? amountIn(currency) : wholeNumber
-      return field<Money | number | null>(name, ifEmpty === undefined ? parse : orNull<Money | number>(parse))
+      return field<Money | number | null>(name, ifNull === undefined ? parse : orNull<Money | number>(parse))
     }
-    const entered = Object.fromEntries(terms.flat().map(term => [term.name, read(term)]))
+    const entered = Object.fromEntries(tierTermFields.map(term => [term.name, read(term)]))
     // The service validates the currency and the choices.
     return { currency, version: tier?.version ?? null, ...(entered as TermsOfTier) }
   })
@@ -209,11 +166,11 @@ function readTerms(tier: OperatorTier | null, fields: Record<string, string>): N
 
 /** Formats the terms for people. */
 function linesOf(of: TermsOfTier): [string, string][] {
-  return terms.flat().map(({ name, label, kind, ifEmpty = '', choices }) => {
+  return tierTermFields.map(({ name, label, kind, ifNull = '', choices }) => {
     const value = of[name]
-    if (choices !== undefined) return [label, choices[String(value ?? '')] ?? String(value)]
+    if (value === null) return [label, ifNull]
+    if (choices !== undefined) return [label, choices[String(value)] ?? String(value)]
     if (kind === 'basisPoints') return ['Plus a share of the amount', `${formatNumber(Number(value) / 100)} %`]
-    if (value === null) return [label, ifEmpty]
     return [label, typeof value === 'object' ? formatMoney(value) : formatNumber(Number(value))]
   })
 }

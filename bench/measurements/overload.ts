@@ -8,7 +8,7 @@ import { cpuMsOf, rssMbOf } from '../machine/processes.ts'
 import type { Service } from '../machine/service.ts'
 
 /** The effect of a number of connections of one partner, none of which waits between requests. */
-export type Flood = LoadFigures & {
+type Flood = LoadFigures & {
   requests: number
   kind: Kind
   connections: number

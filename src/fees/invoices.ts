@@ -10,7 +10,7 @@ import { daysOf, instantsOf, listLines } from './statement.ts'
 // float.
 
 export const invoiceStatuses = ['open', 'paid', 'void'] as const
-export type InvoiceStatus = (typeof invoiceStatuses)[number]
+type InvoiceStatus = (typeof invoiceStatuses)[number]
 
 /**
  * @property number counts the partner's invoices, without gaps

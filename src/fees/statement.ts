@@ -18,7 +18,7 @@ export type FeeLine = {
 }
 
 /** The changes of a month in one currency. */
-export type FeeSums = Omit<FeeLine, 'day' | 'tier'> & {
+type FeeSums = Omit<FeeLine, 'day' | 'tier'> & {
   /** Fees of members that became revenue, less fees booked back. */
   collected: bigint
 }

@@ -20,7 +20,7 @@ import { submitDue } from '../withdrawals/withdrawals.ts'
 // the second approval, a batch that the bank has not answered, and bank entries that no payment explains.
 
 /** A withdrawal that the rail pays. */
-export type RailPayment = { memberId: string; amount: bigint }
+type RailPayment = { memberId: string; amount: bigint }
 
 // These operators approve without signing in: they have no password.
 const colleagues = [

@@ -3,7 +3,7 @@ import { type Page, type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../kernel/money.ts'
 
 /** The amount that a member can withdraw, and the amount that a correction took beyond it; in minor units. */
-export type MemberBalance = { available: bigint; owed: bigint }
+type MemberBalance = { available: bigint; owed: bigint }
 
 /** One transfer of a member and the change it made to their balance; both changes are signed. */
 export type StatementLine = {

@@ -49,7 +49,7 @@ const deliveryColumns = sql`
 
 const endpointOfDelivery = sql`webhook_endpoints w on w.partner_id = d.partner_id and w.id = d.endpoint_id`
 
-export type DeliveryFilter = { states: DeliveryState[]; types: EventType[]; eventId: string | null }
+type DeliveryFilter = { states: DeliveryState[]; types: EventType[]; eventId: string | null }
 
 type DeliveryQuery = OfEndpoint & { filter: DeliveryFilter; page: Page; cursor: Cursor | undefined }
 

@@ -181,7 +181,7 @@ export type Decided = Omit<
 >
 
 export const exceptionStates = ['open', 'closed', 'all'] as const
-export type ExceptionState = (typeof exceptionStates)[number]
+type ExceptionState = (typeof exceptionStates)[number]
 
 type ExceptionQuery = { state?: ExceptionState; id?: string; before?: string | undefined; take: number }
 

@@ -8,7 +8,10 @@ const helpsOf = (command: Command): string[] => [command.helpInformation(), ...c
 test('the help of an outlined command is that of the command itself', async () => {
   for (const { name, description, load } of operatorCommands.entries) {
     const command = (await load([name], async () => new Command())).description(description)
-    expect(helpsOf(outlinedCommand(name))).toEqual(helpsOf(command))
-    expect(outlineOf(outlinedCommand(name))).toEqual(outlineOf(command))
+    const outlined = outlinedCommand(name)
+    // Another test of the same worker may have added the command to a program, whose name its help then begins with.
+    for (const each of [command, outlined]) new Command('midmonth').addCommand(each)
+    expect(helpsOf(outlined)).toEqual(helpsOf(command))
+    expect(outlineOf(outlined)).toEqual(outlineOf(command))
   }
 })

@@ -239,6 +239,7 @@ export function createServer(
   })
 
   app.setErrorHandler(async (error, request, reply) => {
+    places.leave(request)
     await drainUnread(request, reply)
     if (error instanceof Problem && isOfFloods(error)) await refusals.turn()
     return answerError(error, request, reply, unavailabilityLog)

@@ -32,6 +32,7 @@ export class Places {
   readonly #limits: Limits
   readonly #owners = new Map<string, Owner>()
   readonly #sweeping: NodeJS.Timeout
+  readonly #holders = new Set<FastifyRequest>()
   #inUse = 0
   #waiting = 0
 
@@ -68,6 +69,7 @@ export class Places {
     const { place: name } = request
     if (name === undefined) return
     request.place = undefined
+    this.#holders.delete(request)
     const owner = this.#ownerOf(name)
     owner.inUse -= 1
     if (name !== others) this.#inUse -= 1
@@ -97,6 +99,7 @@ export class Places {
     owner.inUse += 1
     if (owner.name !== others) this.#inUse += 1
     request.place = owner.name
+    this.#holders.add(request)
     if (!request.hadPlace) request.reply.raw.once('close', () => this.leave(request))
     request.hadPlace = true
   }
@@ -119,6 +122,8 @@ export class Places {
   }
 
   #sweep(): void {
+    // A connection may break while its request is looked up, or before the responses to earlier ones are written.
+    for (const request of this.#holders) if (request.raw.socket.destroyed) this.leave(request)
     const nowMs = performance.now()
     for (const owner of this.#owners.values()) {
       for (let first = owner.waiting[0]; first !== undefined; first = owner.waiting[0]) {

@@ -8,6 +8,7 @@ export class PacedRefusals {
   readonly #perTick: number
   readonly #waiting: (() => void)[] = []
   #inTick = 0
+  #isClosed = false
   readonly #ticking: NodeJS.Timeout
 
   /** @param perSecond refusals a second, of all callers */
@@ -18,6 +19,7 @@ export class PacedRefusals {
 
   /** @returns undefined if the refusal may be sent; otherwise resolves when it may */
   turn(): Promise<void> | undefined {
+    if (this.#isClosed) return undefined
     if (this.#inTick >= this.#perTick) return new Promise(resolve => this.#waiting.push(resolve))
     this.#inTick += 1
     return undefined
@@ -25,6 +27,7 @@ export class PacedRefusals {
 
   /** Sends what is left. */
   close(): void {
+    this.#isClosed = true
     clearInterval(this.#ticking)
     for (const send of this.#waiting.splice(0)) send()
   }

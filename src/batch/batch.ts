@@ -164,7 +164,7 @@ export class Batches<Command, Result> {
     try {
       const commands = batch.map(({ command }) => command)
       // The batch has its own deadline, not the deadline of the request that happened to come first.
-      const deadline = new Deadline({ ms: limits.runMsMax })
+      const deadline = new Deadline({ ms: limits.runMsMax, isSheddable: false })
       const outcomes = await deadline.run(() => this.#run(commands, context))
       return batch.filter((entry, index) => !conclude(entry, outcomes[index]))
     } catch (error) {

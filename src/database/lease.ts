@@ -9,6 +9,8 @@ import { parameterOf } from './parameters.ts'
 const limits = {
   // A request waits no longer for a connection: after that, its caller should retry.
   requestConnectMsMax: 2_000,
+  // 0.2 s of reads on two cores. Further requests are refused immediately, while their callers still have time to retry.
+  requestsWaitingMax: 512,
 }
 
 export type Lease = {
@@ -54,6 +56,11 @@ export async function lease(pool: pg.Pool): Promise<Lease> {
 
 async function acquire(pool: pg.Pool, deadline: Deadline | undefined): Promise<pg.PoolClient> {
   if (deadline === undefined) return await pool.connect()
+  if (deadline.isSheddable && pool.waitingCount >= limits.requestsWaitingMax) {
+    throw new Unavailable('too many requests are waiting for a database connection', 'nothing-done')
+  }
+  // An expired deadline would destroy the connection at once.
+  if (deadline.leftMs === 0) throw new Unavailable('the deadline passed before the query', 'nothing-done')
   const connecting = pool.connect()
   // An idle connection is handed over in the next tick.
   if (pool.idleCount >= pool.waitingCount && pool.idleCount > 0) return await connecting

@@ -8,11 +8,14 @@ const storage = new AsyncLocalStorage<Deadline>()
  * the database allows.
  */
 export class Deadline {
+  /** Whether the work is refused immediately if too many requests are already waiting for a connection. */
+  readonly isSheddable: boolean
   #dueMs: number
   #pausedAtMs: number | undefined
 
   /** @param ms from now */
-  constructor({ ms }: { ms: number }) {
+  constructor({ ms, isSheddable = true }: { ms: number; isSheddable?: boolean }) {
+    this.isSheddable = isSheddable
     this.#dueMs = performance.now() + ms
   }
 

@@ -47,7 +47,7 @@ export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock })
     request.partner = partner
     request.keyId = holder.keyId
     const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
-    const decision = rateLimiter.take(partner.id, limit, request.now)
+    const decision = rateLimiter.take(partner.id, limit, now())
     reply.headers(rateLimitHeaders(limit, decision.remaining))
     requireAllowed(decision, `More than ${limit.perSecond} requests a second; slow down`)
     requirePermission(holder, scope)

@@ -22,8 +22,16 @@ const limits = {
   unknownKeys: { perSecond: 5, burst: 20 },
 }
 
-/** @property known what `holder` resolved to, so that a request need not wait for it */
-type CachedHolder = { holder: Promise<KeyHolder | undefined>; known?: KeyHolder; readAtMs: number }
+/**
+ * @property known what `holder` resolved to, so that a request need not wait for it
+ * @property partnerId whose key it is, also while it is looked up again
+ */
+type CachedHolder = {
+  holder: Promise<KeyHolder | undefined>
+  known?: KeyHolder | undefined
+  partnerId: string | undefined
+  readAtMs: number
+}
 
 /** The running lookups of uncached keys from one address; `ended` resolves when the next lookup ends. */
 type Running = { count: number; ended: PromiseWithResolvers<void> }
@@ -54,7 +62,7 @@ export function authenticator(
   return { authenticate, cachedHolderOf, lastKnownPartner, forget }
 
   function lastKnownPartner(secret: unknown): string | undefined {
-    return typeof secret === 'string' ? cache.get(secret)?.known?.partner.id : undefined
+    return typeof secret === 'string' ? cache.get(secret)?.partnerId : undefined
   }
 
   function cachedHolderOf(secret: unknown): KeyHolder | undefined {
@@ -79,7 +87,7 @@ export function authenticator(
   }
 
   function forget(partnerId: string): void {
-    for (const [secret, { known }] of cache) if (known?.partner.id === partnerId) cache.delete(secret)
+    for (const [secret, { partnerId: of }] of cache) if (of === partnerId) cache.delete(secret)
   }
 
   function isRecent(ms: number): boolean {
@@ -118,11 +126,13 @@ export function authenticator(
     { readAtMs, cached, addressOf }: { readAtMs: number; cached?: CachedHolder; addressOf: () => string },
   ): Promise<KeyHolder | undefined> {
     if (cache.size >= limits.cachedMax) cache.clear()
-    const lookup: CachedHolder = { holder: findHolder(db, { secret, mode, now: now() }), readAtMs }
+    const found = findHolder(db, { secret, mode, now: now() })
+    const lookup: CachedHolder = { holder: found, readAtMs, partnerId: cached?.partnerId }
     cache.set(secret, lookup)
     try {
       const holder = await lookup.holder
-      if (holder !== undefined) lookup.known = holder
+      lookup.known = holder
+      lookup.partnerId = holder?.partner.id
       if (holder === undefined) {
         cache.delete(secret)
         if (refusedAtMs.size >= limits.refusedMax) refusedAtMs.clear()

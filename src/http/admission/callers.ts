@@ -18,7 +18,7 @@ export class Callers {
   constructor({ db, mode, now, publicUrl }: { db: Db; mode: Mode; now: Clock; publicUrl: string | undefined }) {
     this.#keys = admission({ db, mode, now })
     this.#admitSession = sessionAdmission({ db, mode, now, publicUrl })
-    this.#users = userAdmission({ db, mode, publicUrl })
+    this.#users = userAdmission({ db, mode, now, publicUrl })
     this.#admitOperator = operatorAdmission({ db, now })
   }
 

@@ -25,7 +25,7 @@ export function operatorAdmission({ db, now }: { db: Db; now: Clock }): AdmitOpe
     const keyId = await identify(request)
     request.operator = { kind: 'operator_key', id: keyId, person: keyId }
     const { perOperator } = limits
-    const decision = rateLimiter.take(keyId, perOperator, request.receivedAt)
+    const decision = rateLimiter.take(keyId, perOperator, now())
     reply.headers(rateLimitHeaders(perOperator, decision.remaining, 'operator'))
     requireAllowed(decision)
   }

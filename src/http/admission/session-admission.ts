@@ -45,7 +45,7 @@ export function sessionAdmission({
     const { origin } = request.headers
     const token = tokenOf(request)
     // Before the lookup, so that a page that keeps sending an expired token, or another page's, costs no query.
-    const ofSession = rateLimiter.take(hashOf(token).toString('hex'), limits.perSession, request.receivedAt)
+    const ofSession = rateLimiter.take(hashOf(token).toString('hex'), limits.perSession, now())
     reply.headers(rateLimitHeaders(limits.perSession, ofSession.remaining, 'session'))
     // Any page may read this refusal, which reveals nothing about the session: it has not been looked up.
     if (!ofSession.allowed && origin !== undefined) reply.headers(readableBy(origin))
@@ -62,7 +62,7 @@ export function sessionAdmission({
     request.memberSession = session
     // All sessions together get as much as the partner's servers, without using up the servers' quota.
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
-    requireAllowed(rateLimiter.take(`sessions of ${partner.id}`, shared, request.receivedAt), tooMany)
+    requireAllowed(rateLimiter.take(`sessions of ${partner.id}`, shared, now()), tooMany)
     if (partner.suspendedAt !== null) throw problem('Forbidden', 'The partner is suspended')
     if (scope === 'withdraw' && session.scope !== 'withdraw')
       throw problem('Forbidden', 'The session lacks the scope withdraw')

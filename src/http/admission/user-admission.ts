@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../../database/database.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
 import { hashOf } from '../../kernel/secrets.ts'
+import type { Clock } from '../../kernel/time.ts'
 import type { Scope } from '../../partners/api-keys.ts'
 import { readOffsetMs } from '../../partners/clocks.ts'
 import { findPartner, type Mode, type Partner } from '../../partners/partners.ts'
@@ -32,7 +33,17 @@ const limits = {
  * Admits requests of the console: checks that they are from a page of this server, identifies the user by the cookie, then
  * checks the rate limit and what the user may do.
  */
-export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; publicUrl: string | undefined }): {
+export function userAdmission({
+  db,
+  mode,
+  now,
+  publicUrl,
+}: {
+  db: Db
+  mode: Mode
+  now: Clock
+  publicUrl: string | undefined
+}): {
   /** @throws Problem `Forbidden`, `SessionRefused`, `RateLimitExceeded` */
   admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void>
   /**
@@ -83,11 +94,11 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const token = readCookie(request, sessionCookie, publicUrl)
     const name = token === undefined ? '' : hashOf(token).toString('hex')
     if (!known.has(name) && !(await isAdmittedAsBrowser(request)))
-      requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
+      requireAllowed(rateLimiter.peek(network, limits.unknownTokens, now()))
     const found = await findUserOfBrowser(db, request, { mode, publicUrl, now: request.receivedAt })
     known.delete(name)
     if (found === undefined) {
-      if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
+      if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, now())
       throw refused()
     }
     known.add(name)
@@ -95,7 +106,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
       if (known.size <= limits.knownMax) break
       known.delete(oldest)
     }
-    const decision = rateLimiter.take(found.session.id, limits.perSession, request.receivedAt)
+    const decision = rateLimiter.take(found.session.id, limits.perSession, now())
     reply.headers(rateLimitHeaders(limits.perSession, decision.remaining, 'session'))
     requireAllowed(decision)
     if (who === 'operator' && !found.user.isOperator)
@@ -128,8 +139,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void> {
     if (who !== 'visitor') requireOwnPage(request, publicUrl)
     const network = `strangers of ${networkOf(request.ip)}`
-    if (!(await isAdmittedAsBrowser(request)))
-      requireAllowed(rateLimiter.take(network, limits.strangers, request.receivedAt))
+    if (!(await isAdmittedAsBrowser(request))) requireAllowed(rateLimiter.take(network, limits.strangers, now()))
     if (who === 'stranger') await requireClaimed()
   }
 
@@ -142,7 +152,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     if (token === undefined) return false
     if (!isBrowserToken(token, request.server.sealer.browserKey)) return false
     const name = `browser ${hashOf(token).toString('hex')} of ${networkOf(request.ip)}`
-    const { allowed } = rateLimiter.take(name, limits.perKnownBrowser, request.receivedAt)
+    const { allowed } = rateLimiter.take(name, limits.perKnownBrowser, now())
     return allowed && (await isBrowserOfAnyone(db, { token, now: request.receivedAt }))
   }
 
@@ -169,7 +179,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const { partner, isOperator } = standing
     // All users of a partner together get as much as its servers, without using up the servers' quota.
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
-    requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, request.receivedAt))
+    requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, now()))
     request.partner = partner
     if (!isOperator) requireServed(partner)
     followClock(request, clockOffsetMs)

@@ -41,7 +41,7 @@ async function* inTime(parts: AsyncIterable<string>): AsyncGenerator<string> {
   const iterator = parts[Symbol.asyncIterator]()
   try {
     for (;;) {
-      const { value, done } = await new Deadline({ ms: partMsMax }).run(() => iterator.next())
+      const { value, done } = await new Deadline({ ms: partMsMax, isSheddable: false }).run(() => iterator.next())
       if (done) return
       yield value
     }

@@ -18,7 +18,7 @@ import { RequestRecords } from '../request-record.ts'
 import { Connections, idleConnectionMsMax } from './connections.ts'
 import { answerError } from './error-answers.ts'
 import { MethodTable } from './method-table.ts'
-import { Places, type limits as placesLimits } from './places.ts'
+import { others, Places, type limits as placesLimits } from './places.ts'
 import { RawReplies } from './raw-replies.ts'
 import { answerMsMax, Reception } from './reception.ts'
 import { PacedRefusals } from './refusals.ts'
@@ -58,7 +58,7 @@ const requestFields = [
   'deadline',
   'route',
   'reply',
-  'place',
+  'placeOf',
   'partner',
   'keyId',
   'operator',
@@ -173,7 +173,6 @@ export function createServer(
   for (const field of requestFields) app.decorateRequest(field)
   app.decorateRequest('clockOffsetMs', 0)
   app.decorateRequest('resourceId', null)
-  app.decorateRequest('hadPlace', false)
 
   const sweeping = setInterval(() => {
     bodyTimeouts.sweep()
@@ -201,7 +200,8 @@ export function createServer(
   app.addHook('onRequest', (request, reply, done) => {
     request.route = request.routeOptions
     request.reply = reply
-    request.deadline = new Deadline({ ms: request.route.config.answerMsMax ?? limits.answerMsMax })
+    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.route.config
+    request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
     request.deadline.run(() =>
       continueAfter(
         () => reception.receive(request, reply),
@@ -230,6 +230,8 @@ export function createServer(
   })
 
   app.addHook('onSend', (request, reply, payload, done) => {
+    // The work is done: how fast the caller reads the response must not matter to others.
+    places.leave(request)
     done(null, isMasked(request, reply) && typeof payload === 'string' ? maskAccountsIn(payload) : payload)
   })
 
@@ -278,11 +280,16 @@ export function createServer(
     bodyTimeouts.expect(request, reply)
     const deadline = new Deadline({ ms: limits.answerMsMax })
     const refusal = await deadline
-      .run(() => callers.admitByPath(request, reply))
+      .run(async () => {
+        await places.enter(request, others)
+        await callers.admitByPath(request, reply)
+      })
       .then(
         () => error,
         refused => refused,
       )
+    places.leave(request)
+    if (refusal instanceof Problem && isOfFloods(refusal)) await refusals.turn()
     // Fastify runs no hooks for a malformed URL.
     reply.raw.once('finish', () => recordAnswered(request, reply))
     answerError(refusal, request, reply, unavailabilityLog)

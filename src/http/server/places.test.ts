@@ -3,6 +3,7 @@ import net from 'node:net'
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../../test/harness/harness.ts'
+import { sql } from '../../database/database.ts'
 import { newSecret } from '../../partners/api-keys.ts'
 import { createServer } from './create-server.ts'
 import type { App } from './server.ts'
@@ -43,9 +44,19 @@ async function listen(places: Overrides['places'], overrides: Overrides = {}): P
     await held.promise
     return {}
   })
+  app.get('/v1/large', { config }, async () => 'x'.repeat(64 * 1024 * 1024))
   app.get('/v1/quick', { config }, async () => ({}))
   app.post('/v1/quick', { config }, async () => ({}))
   address = await app.listen({ host: '127.0.0.1', port: 0 })
+}
+
+/** Counts the requests that arrive from now on. */
+function countArrivals(): () => number {
+  let count = 0
+  app.server.on('request', () => {
+    count += 1
+  })
+  return () => count
 }
 
 const get = (path: string, key = harness.key) => fetch(`${address}${path}`, { headers: { 'x-api-key': key } })
@@ -137,4 +148,78 @@ test('the refusals of a flood are paced, so that others are served meanwhile, an
   await Promise.all(flood)
   expect(order.filter(status => status === 401)).toHaveLength(8)
   expect(order.at(-1)).toBe(401)
+})
+
+test('a response that its caller does not read keeps no place', async () => {
+  await listen({ placesMax: 1 })
+  await get('/v1/quick')
+  const socket = net.connect({ host: '127.0.0.1', port: Number(new URL(address).port) })
+  socket.write(`GET /v1/large HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\n\r\n`)
+  await once(socket, 'readable')
+  expect((await get('/v1/quick')).status).toBe(200)
+  socket.destroy()
+})
+
+test('requests sent over one connection without awaiting responses are bounded, and all are answered', async () => {
+  await listen({ placesMax: 1, waitingMax: 2 })
+  await get('/v1/quick')
+  const held = get('/v1/held')
+  await expect.poll(() => started).toBe(1)
+  const socket = net.connect({ host: '127.0.0.1', port: Number(new URL(address).port) })
+  const request = (connection: string) =>
+    `GET /v1/quick HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nConnection: ${connection}\r\n\r\n`
+  socket.write(request('keep-alive').repeat(4) + request('close'))
+  let responses = ''
+  socket.setEncoding('latin1').on('data', text => {
+    responses += text
+  })
+  // By then, the five have arrived.
+  await get('/v1/quick', 'hello')
+  release()
+  await once(socket, 'close')
+  expect((await held).status).toBe(200)
+  expect(responses.match(/HTTP\/1\.1 [0-9]{3}/g)?.toSorted()).toEqual([
+    ...times(2, () => 'HTTP/1.1 200'),
+    ...times(3, () => 'HTTP/1.1 503'),
+  ])
+})
+
+test('a partner whose key is looked up again waits in its own queue', async () => {
+  await listen({ placesMax: 1, othersMax: 1 })
+  await get('/v1/quick')
+  const locked = Promise.withResolvers<void>()
+  const answered = Promise.withResolvers<void>()
+  const locking = harness.ownerDb.transaction().execute(async tx => {
+    await sql`lock table api_keys in access exclusive mode`.execute(tx)
+    locked.resolve()
+    await answered.promise
+  })
+  await locked.promise
+  // The earlier lookup is no longer recent, and the next one does not end.
+  harness.clock.advance({ seconds: 1 })
+  const arrived = countArrivals()
+  const waiting = times(3, async () => (await get('/v1/quick')).status)
+  await expect.poll(arrived).toBe(3)
+  expect(await Promise.race([...waiting, get('/v1/quick', 'hello').then(({ status }) => status)])).toBe(401)
+  answered.resolve()
+  await locking
+  expect(await Promise.all(waiting)).toEqual([200, 200, 200])
+})
+
+test('during a stop, refusals do not wait for their turn', async () => {
+  await listen({}, { refusalsPerSecond: 20, closingArrivalMsMax: 50, checkEveryMs: 20 })
+  await get('/v1/quick')
+  const arrived = countArrivals()
+  const head = `POST /v1/quick HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nConnection: close\r\n`
+  const responses = times(5, async () => {
+    const socket = net.connect({ host: '127.0.0.1', port: Number(new URL(address).port) })
+    // The body never arrives whole, so it is refused because the service stops.
+    socket.write(`${head}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{`)
+    let text = ''
+    for await (const chunk of socket) text += chunk
+    return text.slice(0, 12)
+  })
+  await expect.poll(arrived).toBe(5)
+  await app.close()
+  expect(await Promise.all(responses)).toEqual(times(5, () => 'HTTP/1.1 503'))
 })

@@ -10,23 +10,26 @@ type Limits = {
   /** Of one partner, while another is active: enough to keep two cores busy, few enough that the other is served within milliseconds. */
   shareMax: number
   othersMax: number
+  /** Requests that wait for places of one owner. A client may send thousands over one connection without awaiting responses. */
+  waitingMax: number
   /** A request that has waited this long is refused while its caller still has time to retry. */
   waitMsMax: number
 }
 
-export const limits: Limits = { placesMax: 256, shareMax: 64, othersMax: 32, waitMsMax: 2_000 }
+export const limits: Limits = { placesMax: 256, shareMax: 64, othersMax: 32, waitingMax: 4_096, waitMsMax: 2_000 }
 
 // A partner that was last seen longer ago no longer counts as active.
 const activeMsMax = 2_000
 const sweepEveryMs = 50
 
 type Waiting = { request: FastifyRequest; sinceMs: number; enter(): void; refuse(reason: Problem): void }
-type Owner = { name: string; inUse: number; waiting: Waiting[]; seenMs: number }
+
+/** A partner, or `others`. */
+export type Owner = { readonly name: string; inUse: number; waiting: Waiting[]; seenMs: number }
 
 /**
  * Bounds the requests that are worked on at a time. The others wait, unread, in one queue per partner, and places that become free go
- * round the partners, so that a partner that floods the service delays only itself. A connection waits with one request, so the number
- * of connections bounds the queues.
+ * round the partners, so that a partner that floods the service delays only itself.
  */
 export class Places {
   readonly #limits: Limits
@@ -42,9 +45,9 @@ export class Places {
   }
 
   /**
-   * Takes a place for a request, which keeps it until `leave`, or until its response is closed.
+   * Takes a place for a request, which keeps it until `leave`, or until its caller has disconnected.
    * @returns undefined if a place was free; otherwise resolves when the request's turn has come
-   * @throws Problem `ServiceUnavailable`, later, if no place becomes free in time
+   * @throws Problem `ServiceUnavailable` if too many wait, or later, if no place becomes free in time
    */
   enter(request: FastifyRequest, name: string): Promise<void> | undefined {
     const owner = this.#ownerOf(name)
@@ -53,6 +56,7 @@ export class Places {
       this.#take(owner, request)
       return undefined
     }
+    if (owner.waiting.length >= this.#limits.waitingMax) throw tooBusy()
     this.#waiting += 1
     return new Promise<void>((resolve, reject) => {
       const enter = () => {
@@ -66,13 +70,12 @@ export class Places {
 
   /** Gives the request's place to the next in turn, if it has one. */
   leave(request: FastifyRequest): void {
-    const { place: name } = request
-    if (name === undefined) return
-    request.place = undefined
+    const { placeOf: owner } = request
+    if (owner === undefined) return
+    request.placeOf = undefined
     this.#holders.delete(request)
-    const owner = this.#ownerOf(name)
     owner.inUse -= 1
-    if (name !== others) this.#inUse -= 1
+    if (owner.name !== others) this.#inUse -= 1
     if (this.#waiting > 0) this.#admitNext()
   }
 
@@ -98,10 +101,8 @@ export class Places {
   #take(owner: Owner, request: FastifyRequest): void {
     owner.inUse += 1
     if (owner.name !== others) this.#inUse += 1
-    request.place = owner.name
+    request.placeOf = owner
     this.#holders.add(request)
-    if (!request.hadPlace) request.reply.raw.once('close', () => this.leave(request))
-    request.hadPlace = true
   }
 
   /** Admits waiting requests, one of each owner in turn, as long as places are free. */
@@ -122,9 +123,8 @@ export class Places {
   }
 
   #sweep(): void {
-    // A connection may break while its request is looked up, or before the responses to earlier ones are written.
-    for (const request of this.#holders) if (request.raw.socket.destroyed) this.leave(request)
     const nowMs = performance.now()
+    for (const request of this.#holders) if (request.raw.socket.destroyed) this.leave(request)
     for (const owner of this.#owners.values()) {
       for (let first = owner.waiting[0]; first !== undefined; first = owner.waiting[0]) {
         if (nowMs - first.sinceMs < this.#limits.waitMsMax) break

@@ -69,7 +69,7 @@ export class Reception {
    */
   validate(request: FastifyRequest): void | Promise<void> {
     this.#desk.bodyTimeouts.arrived(request)
-    const needsPlace = request.hadPlace && request.place === undefined && !isLong(request)
+    const needsPlace = request.placeOf === undefined && takesPlaces(request) && !isLong(request)
     const entered = needsPlace ? this.#desk.places.enter(request, ownerOf(request)) : undefined
     return entered === undefined ? validate(request) : entered.then(() => validate(request))
   }
@@ -77,7 +77,7 @@ export class Reception {
   /** The request waits for a place of its partner, or, before that, for one in which the caller is looked up. */
   #admitInTurn(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
     const { callers, places } = this.#desk
-    if (request.route.config.isNeverShed || !isForCallers(request)) return callers.admit(request, reply)
+    if (!takesPlaces(request)) return callers.admit(request, reply)
     return callers.admitCached(request, reply)
       ? places.enter(request, request.partner.id)
       : this.#admitLookedUp(request, reply)
@@ -87,7 +87,7 @@ export class Reception {
     const { callers, places } = this.#desk
     await places.enter(request, callers.lastKnownPartner(request) ?? others)
     await callers.admit(request, reply)
-    if (request.place !== others || ownerOf(request) === others) return
+    if (request.placeOf?.name !== others || ownerOf(request) === others) return
     places.leave(request)
     await places.enter(request, ownerOf(request))
   }
@@ -105,10 +105,10 @@ function ownerOf({ keyId, memberSession, partner }: FastifyRequest): string {
   return keyId === undefined || memberSession !== undefined ? others : partner.id
 }
 
-/** Whether the route identifies its caller. */
-function isForCallers(request: FastifyRequest): boolean {
-  const { scope, session, console: who, isForOperators } = request.route.config
-  return (scope ?? session ?? who ?? isForOperators) !== undefined || request.is404
+/** Whether the route identifies its caller, and may be refused in an overload. */
+function takesPlaces(request: FastifyRequest): boolean {
+  const { scope, session, console: who, isForOperators, isNeverShed } = request.route.config
+  return !isNeverShed && ((scope ?? session ?? who ?? isForOperators) !== undefined || request.is404)
 }
 
 /** An operation that may take long has its own limits, and must not keep a place from others. */

@@ -1,4 +1,6 @@
 const tickMs = 50
+// A client may send thousands of requests over one connection without awaiting responses.
+const waitingMax = 4_096
 
 /**
  * Paces the refusals of a flood. A client that ignores `retry-after` sends its next request as soon as it is refused, so refusing
@@ -19,7 +21,7 @@ export class PacedRefusals {
 
   /** @returns undefined if the refusal may be sent; otherwise resolves when it may */
   turn(): Promise<void> | undefined {
-    if (this.#isClosed) return undefined
+    if (this.#isClosed || this.#waiting.length >= waitingMax) return undefined
     if (this.#inTick >= this.#perTick) return new Promise(resolve => this.#waiting.push(resolve))
     this.#inTick += 1
     return undefined

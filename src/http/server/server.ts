@@ -19,6 +19,7 @@ import type { Sealer } from '../../sealing/sealer.ts'
 import type { PartnerAccess, Role } from '../../users/roles.ts'
 import type { SignedIn } from '../../users/sessions.ts'
 import type { ConsoleSettings } from '../../users/settings.ts'
+import type { Owner } from './places.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -43,9 +44,8 @@ declare module 'fastify' {
     route: FastifyRequest['routeOptions']
     /** The response to this request. */
     reply: FastifyReply
-    /** Whose place the request has; see `Places`. */
-    place: string | undefined
-    hadPlace: boolean
+    /** Who owns the place that the request has while it is worked on; see `Places`. */
+    placeOf: Owner | undefined
     partner: Partner
     /** The API key of the request, or the key that created its member session. Not set for a user of the console. */
     keyId: string

@@ -823,8 +823,7 @@ export class Model {
 
   #changeAccount({ member: name, account }: { member: string; account: AccountName }): undefined {
     const member = this.#member(name)
-    // The sandbox sets a failing account without comparing it.
-    if (account !== member.account || account === 'failing') this.#emit('member.updated', name)
+    if (account !== member.account) this.#emit('member.updated', name)
     member.account = account
   }
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { wordOf } from '../kernel/schemas.ts'
 
 /**
  * Any header value, including inner spaces and tabs; HTTP trims them at the ends, and octets beyond ASCII are Latin-1.
@@ -32,8 +33,7 @@ export const replayedHeader = {
   }),
 }
 export const shouldRetryHeader = {
-  'x-should-retry': Type.Enum(['true', 'false'], {
-    type: 'string',
+  'x-should-retry': wordOf(['true', 'false'], {
     description:
       '`true` if you should repeat the request unchanged (after `retry-after`, if set): it can then succeed, and cannot take effect twice. Otherwise `false`.',
   }),

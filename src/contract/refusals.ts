@@ -2,6 +2,7 @@ import { type TSchema, Type } from 'typebox'
 import { type ProblemName, problems } from '../kernel/errors.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { WireMoney } from '../kernel/money.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import { responseHeaders, retryHeader, shouldRetryHeader } from './headers.ts'
 import { nameHints } from './shared-parts.ts'
 
@@ -149,8 +150,5 @@ function issuesSchema(rows: ProblemName[]): TSchema {
   const onePerCode = [...new Map(rows.map(name => [problems[name].code, name])).values()]
   const shapes = onePerCode.map(issueSchema)
   const [only] = shapes
-  return Type.Object(
-    { issues: Type.Array(shapes.length === 1 && only ? only : Type.Union(shapes), { minItems: 1 }) },
-    { additionalProperties: false },
-  )
+  return strictObject({ issues: Type.Array(shapes.length === 1 && only ? only : Type.Union(shapes), { minItems: 1 }) })
 }

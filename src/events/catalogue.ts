@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { SignedMoney, WireMoney } from '../kernel/money.ts'
+import { described, namedObject, strict, wordOf } from '../kernel/schemas.ts'
 import { Day } from '../kernel/time.ts'
 import { Metadata } from '../metadata/schema.ts'
 
@@ -22,80 +22,59 @@ export const EventSequence = Type.Integer({
 })
 
 const amounts = {
-  amount: Type.Unsafe<WireMoney>({
-    ...WireMoney,
-    description: 'Gross amount: the net amount plus the fee, which together leave the member’s pay.',
-  }),
-  fee: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'The part of the fee that the member pays.' }),
-  netAmount: Type.Unsafe<WireMoney>({
-    ...WireMoney,
-    description: 'The amount that the bank transfers to the member’s account.',
-  }),
+  amount: described(WireMoney, 'Gross amount: the net amount plus the fee, which together leave the member’s pay.'),
+  fee: described(WireMoney, 'The part of the fee that the member pays.'),
+  netAmount: described(WireMoney, 'The amount that the bank transfers to the member’s account.'),
 }
 
-const IntentData = Type.Object(
-  {
-    withdrawalIntentId: Id('withdrawalIntent'),
-    memberId: Id('member'),
-    payCycleId: Id('payCycle'),
-    ...amounts,
-    ...metadata,
-  },
-  { title: 'IntentEventData', ...strict },
-)
+const IntentData = namedObject('IntentEventData', {
+  withdrawalIntentId: Id('withdrawalIntent'),
+  memberId: Id('member'),
+  payCycleId: Id('payCycle'),
+  ...amounts,
+  ...metadata,
+})
 
-const WithdrawalData = Type.Object(
-  {
-    withdrawalId: Id('withdrawal'),
-    withdrawalIntentId: Id('withdrawalIntent'),
-    memberId: Id('member'),
-    payCycleId: Id('payCycle'),
-    ...amounts,
-    reason: Type.Optional(
-      Type.String({ description: 'The bank’s message, or who cancelled. Absent if no reason was given.' }),
-    ),
-    paymentReference: Type.Optional(
-      Type.String({
-        description: 'The end-to-end reference of the payment at the bank. Present only in `withdrawal.submitted`.',
-      }),
-    ),
-    ...metadata,
-  },
-  { title: 'WithdrawalEventData', ...strict },
-)
+const WithdrawalData = namedObject('WithdrawalEventData', {
+  withdrawalId: Id('withdrawal'),
+  withdrawalIntentId: Id('withdrawalIntent'),
+  memberId: Id('member'),
+  payCycleId: Id('payCycle'),
+  ...amounts,
+  reason: Type.Optional(
+    Type.String({ description: 'The bank’s message, or who cancelled. Absent if no reason was given.' }),
+  ),
+  paymentReference: Type.Optional(
+    Type.String({
+      description: 'The end-to-end reference of the payment at the bank. Present only in `withdrawal.submitted`.',
+    }),
+  ),
+  ...metadata,
+})
 
 const member = {
   memberId: Id('member'),
-  status: Type.Enum(['invited', 'active', 'inactive'], { title: 'MemberStatus', type: 'string' }),
+  status: wordOf(['invited', 'active', 'inactive'], { title: 'MemberStatus' }),
   ...metadata,
 }
 const MemberData = Type.Object(member, { title: 'MemberEventData', ...strict })
-const MemberUpdatedData = Type.Object(
-  {
-    ...member,
-    changed: Type.Array(
-      Type.Enum(
-        [
-          ...(['email', 'firstName', 'lastName', 'phone', 'tier', 'workerId', 'accountDetails'] as const),
-          ...(['enablePayroll', 'dob', 'gender'] as const),
-        ],
-        { type: 'string' },
-      ),
-      { description: 'Names of the changed fields. Read the member to get their values.' },
-    ),
-  },
-  { title: 'MemberUpdatedEventData', ...strict },
-)
+const MemberUpdatedData = namedObject('MemberUpdatedEventData', {
+  ...member,
+  changed: Type.Array(
+    wordOf([
+      ...(['email', 'firstName', 'lastName', 'phone', 'tier', 'workerId', 'accountDetails'] as const),
+      ...(['enablePayroll', 'dob', 'gender'] as const),
+    ]),
+    { description: 'Names of the changed fields. Read the member to get their values.' },
+  ),
+})
 
-const PayRunData = Type.Object(
-  {
-    payRunId: Id('payRun'),
-    payCycleId: Id('payCycle'),
-    status: Type.Enum(['Scheduled', 'Available', 'Reverted'], { title: 'PayRunStatus', type: 'string' }),
-    ...metadata,
-  },
-  { title: 'PayRunEventData', ...strict },
-)
+const PayRunData = namedObject('PayRunEventData', {
+  payRunId: Id('payRun'),
+  payCycleId: Id('payCycle'),
+  status: wordOf(['Scheduled', 'Available', 'Reverted'], { title: 'PayRunStatus' }),
+  ...metadata,
+})
 
 const cycle = { payCycleId: Id('payCycle'), startDate: Day, endDate: Day }
 const PayCycleData = Type.Object(cycle, { title: 'PayCycleEventData', ...strict })
@@ -108,39 +87,23 @@ const PayCycleSettledData = Type.Object(
   },
 )
 
-const JobData = Type.Object(
-  {
-    jobId: Id('memberJob'),
-    status: Type.Enum(['NotReady', 'AwaitingReview', 'Processing', 'Completed', 'Rejected'], { type: 'string' }),
-  },
-  { title: 'JobEventData', ...strict },
-)
+const JobData = namedObject('JobEventData', {
+  jobId: Id('memberJob'),
+  status: wordOf(['NotReady', 'AwaitingReview', 'Processing', 'Completed', 'Rejected']),
+})
 
-const FloatData = Type.Object(
-  {
-    free: Type.Unsafe<Static<typeof SignedMoney>>({
-      ...SignedMoney,
-      description: 'Free float: the money that is neither paid out nor on its way to members.',
-    }),
-    floor: Type.Unsafe<WireMoney>({
-      ...WireMoney,
-      description: 'Withdrawals are refused while the free float is below this amount.',
-    }),
-  },
-  { title: 'FloatEventData', ...strict },
-)
+const FloatData = namedObject('FloatEventData', {
+  free: described(SignedMoney, 'Free float: the money that is neither paid out nor on its way to members.'),
+  floor: described(WireMoney, 'Withdrawals are refused while the free float is below this amount.'),
+})
 
 const webhook = { webhookId: Id('webhook'), ...metadata }
-const WebhookDisabledData = Type.Object(
-  {
-    ...webhook,
-    reason: Type.Enum(['failing', 'gone'], {
-      type: 'string',
-      description: '`failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410.',
-    }),
-  },
-  { title: 'WebhookDisabledEventData', ...strict },
-)
+const WebhookDisabledData = namedObject('WebhookDisabledEventData', {
+  ...webhook,
+  reason: wordOf(['failing', 'gone'], {
+    description: '`failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410.',
+  }),
+})
 const WebhookRecoveredData = Type.Object(webhook, { title: 'WebhookRecoveredEventData', ...strict })
 
 /**
@@ -206,4 +169,4 @@ export type EventData<T extends EventType> = Static<(typeof catalogue)[T]['data'
 
 export const eventTypes = Object.keys(catalogue) as EventType[]
 
-export const EventType = Type.Enum(eventTypes, { title: 'EventType', type: 'string' })
+export const EventType = wordOf(eventTypes, { title: 'EventType' })

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import type { Db } from '../database/database.ts'
 import { operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
+import { namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
 import { tracing } from '../users/roles.ts'
 import { catalogue, EventSequence, EventType, eventTypes } from './catalogue.ts'
 import * as events from './events.ts'
@@ -53,52 +53,45 @@ const getEvents = operation({
   summary: 'Read the event feed',
   description:
     'Returns the state changes of the last 30 days, oldest first. To continue, pass the `lastEventId` of the previous response as `after`; no event is ever skipped, even with concurrent requests. `from=now` returns no events, only the `lastEventId` to continue from. The events of one resource are in the order of their `sequence`. If `after` is unknown or older than 30 days, the response is `NotFound`: events may have been missed, so start again without `after`.',
-  query: Type.Object(
-    {
-      after: Type.Optional(
-        Id('event', 'The last event that you have processed: the `lastEventId` of the previous response.'),
-      ),
-      from: Type.Optional(
-        Type.Enum(['now'], {
-          type: 'string',
-          description:
-            'Starts at the end of the feed: returns no events, only the `lastEventId` to pass as `after` next. Cannot be combined with `after`.',
-        }),
-      ),
-      types: Type.Optional(Type.Array(EventType, { maxItems: 50, description: 'Only events of these types.' })),
-      resourceId: Type.Optional(
-        Type.String({
-          pattern: '^[a-z]+_[0-9a-z]+$',
-          maxLength: 60,
-          description: 'Only events of this withdrawal, intent, member, pay run, pay cycle, job or webhook.',
-          examples: ['w_01m7vcftfbezgsznx89a74yd09'],
-        }),
-      ),
-      take: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: 1_000,
-          default: 50,
-          description: 'Maximum number of events to return, 1 to 1,000.',
-        }),
-      ),
-    },
-    strict,
-  ),
+  query: strictObject({
+    after: Type.Optional(
+      Id('event', 'The last event that you have processed: the `lastEventId` of the previous response.'),
+    ),
+    from: Type.Optional(
+      wordOf(['now'], {
+        description:
+          'Starts at the end of the feed: returns no events, only the `lastEventId` to pass as `after` next. Cannot be combined with `after`.',
+      }),
+    ),
+    types: Type.Optional(Type.Array(EventType, { maxItems: 50, description: 'Only events of these types.' })),
+    resourceId: Type.Optional(
+      Type.String({
+        pattern: '^[a-z]+_[0-9a-z]+$',
+        maxLength: 60,
+        description: 'Only events of this withdrawal, intent, member, pay run, pay cycle, job or webhook.',
+        examples: ['w_01m7vcftfbezgsznx89a74yd09'],
+      }),
+    ),
+    take: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000,
+        default: 50,
+        description: 'Maximum number of events to return, 1 to 1,000.',
+      }),
+    ),
+  }),
   success: {
     description: 'The next events; an empty list if there are no more.',
-    schema: Type.Object(
-      {
-        events: Type.Array(Event),
-        lastEventId: Type.Union([Id('event'), Type.Null()], {
-          description:
-            'Your position in the feed: pass it as `after` to continue. Null while the feed is empty; then continue without `after`.',
-        }),
-        hasMore: Type.Boolean(),
-        take: Type.Integer({ minimum: 1, description: 'Maximum number of events in this response.' }),
-      },
-      { title: 'Events', ...strict },
-    ),
+    schema: namedObject('Events', {
+      events: Type.Array(Event),
+      lastEventId: nullable(
+        Id('event'),
+        'Your position in the feed: pass it as `after` to continue. Null while the feed is empty; then continue without `after`.',
+      ),
+      hasMore: Type.Boolean(),
+      take: Type.Integer({ minimum: 1, description: 'Maximum number of events in this response.' }),
+    }),
   },
   problems: ['NotFound'],
   async run({ partner, now, query, context }, { read }) {

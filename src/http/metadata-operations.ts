@@ -1,6 +1,7 @@
-import { type Static, type TObject, Type } from 'typebox'
+import type { Static, TObject } from 'typebox'
 import type { Reader } from '../database/database.ts'
 import type { ProblemName } from '../kernel/errors.ts'
+import { namedObject } from '../kernel/schemas.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { Metadata } from '../metadata/schema.ts'
 import type { Scope } from '../partners/api-keys.ts'
@@ -8,7 +9,7 @@ import type { Role } from '../users/roles.ts'
 import { type Operation, operation } from './operation.ts'
 import type { ApiContext } from './server/server.ts'
 
-const ObjectMetadata = Type.Object({ metadata: Metadata }, { title: 'ObjectMetadata', additionalProperties: false })
+const ObjectMetadata = namedObject('ObjectMetadata', { metadata: Metadata })
 
 /** An object that has metadata, and how its operations are named. */
 type Described<P extends TObject> = {

@@ -1,43 +1,34 @@
 import { Type } from 'typebox'
 import { idempotencyKeyPattern } from '../contract/headers.ts'
-import { strict } from '../contract/strict.ts'
 import { partnerProblems, problem, problems } from '../kernel/errors.ts'
+import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { tracing } from '../users/roles.ts'
 import { operation } from './operation.ts'
 
 const tag = 'Service'
 
-const ErrorRow = Type.Object(
-  {
-    order: Type.Integer({
-      description: 'Precedence: if several rows apply, the answer is the one with the lowest order.',
-    }),
-    code: Type.String(),
-    status: Type.Integer(),
-    retry: Type.Enum(['yes', 'no', 'if-retry-after', 'if-repeatable'], {
-      type: 'string',
-      description:
-        'When `x-should-retry` is `true`: always, never, if the answer has `retry-after`, or if a repeat is safe because the request is a GET or has an idempotency key.',
-    }),
-    extra: Type.Array(Type.String(), { description: 'Additional fields of the issue.' }),
-    when: Type.String(),
-  },
-  { title: 'ErrorRow', ...strict },
-)
+const ErrorRow = namedObject('ErrorRow', {
+  order: Type.Integer({
+    description: 'Precedence: if several rows apply, the answer is the one with the lowest order.',
+  }),
+  code: Type.String(),
+  status: Type.Integer(),
+  retry: wordOf(['yes', 'no', 'if-retry-after', 'if-repeatable'], {
+    description:
+      'When `x-should-retry` is `true`: always, never, if the answer has `retry-after`, or if a repeat is safe because the request is a GET or has an idempotency key.',
+  }),
+  extra: Type.Array(Type.String(), { description: 'Additional fields of the issue.' }),
+  when: Type.String(),
+})
 
-const IdempotencyKey = Type.Object(
-  {
-    key: Type.String(),
-    operation: Type.String({ description: 'The `operationId` of the request.', examples: ['createWithdrawalIntent'] }),
-    status: Type.Integer({ examples: [201] }),
-    resourceId: Type.Union([Type.String(), Type.Null()], {
-      description: 'The resource that the request created or changed.',
-    }),
-    createdAt: Type.String({ format: 'date-time' }),
-    expiresAt: Type.String({ format: 'date-time' }),
-  },
-  { title: 'IdempotencyKey', ...strict },
-)
+const IdempotencyKey = namedObject('IdempotencyKey', {
+  key: Type.String(),
+  operation: Type.String({ description: 'The `operationId` of the request.', examples: ['createWithdrawalIntent'] }),
+  status: Type.Integer({ examples: [201] }),
+  resourceId: nullable(Type.String(), 'The resource that the request created or changed.'),
+  createdAt: Type.String({ format: 'date-time' }),
+  expiresAt: Type.String({ format: 'date-time' }),
+})
 
 const errorRows = partnerProblems.map(name => {
   const { order, code, status, retry, extra, when } = problems[name]

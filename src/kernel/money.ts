@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { described } from './schemas.ts'
 
 // ISO 4217, grouped by the number of decimals of the minor unit. `Intl` is wrong for about thirty of these. Codes without a
 // minor unit in the standard (metals, funds, testing) have no decimals.
@@ -52,8 +53,7 @@ export const SignedMoney = Type.Object(
   { title: 'SignedMoney', additionalProperties: false, examples: [{ amount: -1250, currency: 'GBP' }] },
 )
 
-export const signedMoney = (description: string) =>
-  Type.Unsafe<Static<typeof SignedMoney>>({ ...SignedMoney, description })
+export const signedMoney = (description: string) => described(SignedMoney, description)
 
 /** Money that is never negative. */
 export const WireMoney = Type.Object(

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { nullable } from './schemas.ts'
 
 /** An instant in a response: UTC with milliseconds. */
 export const Instant = Type.String({
@@ -8,7 +9,7 @@ export const Instant = Type.String({
   examples: ['2026-03-31T09:30:00.000Z'],
 })
 
-export const InstantOrNull = Type.Union([Instant, Type.Null()])
+export const InstantOrNull = nullable(Instant)
 
 /** A calendar day as text, '2026-03-31'. Never a Date: a day has no time zone. */
 export const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })

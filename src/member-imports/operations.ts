@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery, refuseSkipWith } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { type Operation, type OperationResponse, operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import { type Column, columns } from '../members/fields.ts'
 import { fileCells } from '../members/rows.ts'
 import { csvLines } from '../tabular/tabular.ts'
@@ -99,7 +99,7 @@ const getJobs = operation({
   tag,
   summary: 'List member jobs',
   description: 'Newest first. If `after` or `before` is unknown, the response is `NotFound`.',
-  query: Type.Object({ ...pageQuery, ...cursorQuery('memberJob') }, strict),
+  query: strictObject({ ...pageQuery, ...cursorQuery('memberJob') }),
   success: { description: 'One page of jobs.', schema: MemberJobs },
   problems: ['NotFound'],
   async read(reader, { partner: { id: partnerId }, query }) {

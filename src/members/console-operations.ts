@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
-import { strict } from '../contract/strict.ts'
 import { consoleOperation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import { payroll } from '../users/roles.ts'
 import { auditOf } from './audit.ts'
 import * as members from './members.ts'
@@ -20,7 +20,7 @@ const revealAccount = consoleOperation({
   console: 'user',
   roles: payroll,
   params,
-  body: Type.Object({ reason: Reason }, strict),
+  body: strictObject({ reason: Reason }),
   async write(tx, { partner, params: { memberId }, body: { reason } }) {
     const { accountDetails } = await members.find(tx, { partnerId: partner.id, memberId })
     if (accountDetails === null) throw problem('NotFound', 'The member has no bank account')

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { BankAccountEU, BankAccountUK, oneLine } from '../bank-accounts/schema.ts'
+import { nullable, wordOf } from '../kernel/schemas.ts'
 import { visibleFormat } from '../kernel/text.ts'
 
 /**
@@ -30,7 +31,7 @@ const Name = (title: string, example: string) =>
 
 const oneLineMessage = (charsMax: number) => `must be one line of at most ${charsMax} characters, one of them visible`
 const genders = ['Female', 'Male', 'NonBinary'] as const
-const Gender = Type.Enum([...genders], { title: 'Gender', type: 'string' })
+const Gender = wordOf(genders, { title: 'Gender' })
 
 /**
  * Every field of a member that a partner sets, in the order of responses and files, with its columns. The wire schema, the
@@ -59,7 +60,7 @@ const table = {
     columns: { last_name: { sqlType: 'text', schema: Name('LastName', 'Okafor'), message: oneLineMessage(100) } },
   },
   phone: {
-    schema: Type.Union([
+    schema: nullable(
       Type.String({
         title: 'Phone',
         minLength: 1,
@@ -67,8 +68,7 @@ const table = {
         description: 'With or without the country code; stored and returned in E.164.',
         examples: ['+447700900123'],
       }),
-      Type.Null(),
-    ]),
+    ),
     presence: 'nullable',
     isAudited: false,
     columns: {
@@ -99,7 +99,7 @@ const table = {
     },
   },
   workerId: {
-    schema: Type.Union([WorkerId, Type.Null()]),
+    schema: nullable(WorkerId),
     presence: 'nullable',
     isAudited: false,
     columns: { worker_id: { sqlType: 'text', schema: WorkerId, message: oneLineMessage(100), digits: 'any' } },
@@ -134,10 +134,9 @@ const table = {
     },
   },
   dob: {
-    schema: Type.Union([
+    schema: nullable(
       Type.String({ title: 'DateOfBirth', format: 'date', description: 'Date of birth.', examples: ['1990-06-24'] }),
-      Type.Null(),
-    ]),
+    ),
     presence: 'nullable',
     isAudited: false,
     columns: {
@@ -150,7 +149,7 @@ const table = {
     },
   },
   gender: {
-    schema: Type.Union([Gender, Type.Null()]),
+    schema: nullable(Gender),
     presence: 'nullable',
     isAudited: false,
     columns: {

@@ -1,55 +1,48 @@
 import { type Static, Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
+import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { Instant } from '../kernel/time.ts'
 import { createSession, sessionLimits, sessionScopes } from '../partners/member-sessions.ts'
 import type { Mode } from '../partners/partners.ts'
 import { lockMembers } from './locks.ts'
 import { memberNotFound } from './rules.ts'
 
-const NewMemberSession = Type.Object(
-  {
-    memberId: Id('member', 'The only member whom the session can see.'),
-    scope: Type.Enum([...sessionScopes], {
-      type: 'string',
-      description: '`read` shows the balance and withdrawals; `withdraw` can also make a withdrawal.',
-    }),
-    origin: Type.Optional(
-      Type.String({
-        pattern: '^https?://[a-z0-9.:[\\]-]+$',
-        maxLength: 255,
-        description:
-          'The origin of the page that may use the session; `http` only on a sandbox. Without it, the session is for the hosted page at `url`.',
-        examples: ['https://app.partner.example'],
-      }),
-    ),
-    expiresInSeconds: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: sessionLimits.secondsMax,
-        default: sessionLimits.secondsMax,
-      }),
-    ),
-  },
-  { title: 'NewMemberSession', ...strict },
-)
-
-const MemberSession = Type.Object(
-  {
-    id: Id('memberSession'),
-    token: Type.String({
-      description: 'Sent as `authorization: Bearer …`. Shown only here; give it to the member’s page.',
-    }),
-    expiresAt: Instant,
-    url: Type.Union([Type.String(), Type.Null()], {
+const NewMemberSession = namedObject('NewMemberSession', {
+  memberId: Id('member', 'The only member whom the session can see.'),
+  scope: wordOf(sessionScopes, {
+    description: '`read` shows the balance and withdrawals; `withdraw` can also make a withdrawal.',
+  }),
+  origin: Type.Optional(
+    Type.String({
+      pattern: '^https?://[a-z0-9.:[\\]-]+$',
+      maxLength: 255,
       description:
-        'Address of the hosted page, with the token. Give it only to the member. Null for a session with an `origin`.',
+        'The origin of the page that may use the session; `http` only on a sandbox. Without it, the session is for the hosted page at `url`.',
+      examples: ['https://app.partner.example'],
     }),
-  },
-  { title: 'MemberSession', ...strict },
-)
+  ),
+  expiresInSeconds: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: sessionLimits.secondsMax,
+      default: sessionLimits.secondsMax,
+    }),
+  ),
+})
+
+const MemberSession = namedObject('MemberSession', {
+  id: Id('memberSession'),
+  token: Type.String({
+    description: 'Sent as `authorization: Bearer …`. Shown only here; give it to the member’s page.',
+  }),
+  expiresAt: Instant,
+  url: nullable(
+    Type.String(),
+    'Address of the hosted page, with the token. Give it only to the member. Null for a session with an `origin`.',
+  ),
+})
 
 const createMemberSession = operation({
   id: 'createMemberSession',

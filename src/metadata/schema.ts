@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { described } from '../kernel/schemas.ts'
 
 /** Keys and values that a partner attaches to an object. The check constraints on `metadata` have the same limits. */
 export const Metadata = Type.Unsafe<Metadata>({
@@ -17,9 +18,6 @@ export type Metadata = Record<string, string>
 /** The filter `metadata[key]=value` of a list. */
 export const metadataQuery = {
   metadata: Type.Optional(
-    Type.Unsafe<Metadata>({
-      ...Metadata,
-      description: 'Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`.',
-    }),
+    described(Metadata, 'Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`.'),
   ),
 }

@@ -1,13 +1,12 @@
 import { type Static, Type } from 'typebox'
 import { actions } from '../audit-log/actions.ts'
 import * as auditLog from '../audit-log/audit-log.ts'
-import { TextOrNull } from '../contract/fields.ts'
 import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
+import { described, namedObject, nullable, strictObject, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { GivenDayOrInstant, Instant, parseInstant } from '../kernel/time.ts'
 import { findState } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
@@ -23,7 +22,7 @@ const filters = {
     }),
   ),
   actions: Type.Optional(
-    Type.Array(Type.Enum([...actions], { type: 'string' }), {
+    Type.Array(wordOf(actions), {
       maxItems: actions.length,
       description: 'Only changes by these actions.',
     }),
@@ -35,16 +34,12 @@ const filters = {
       description: 'Only changes of this resource: an id, or the name of a tier.',
     }),
   ),
-  fromDate: Type.Optional(
-    Type.Unsafe<string>({ ...GivenDayOrInstant, description: 'Only changes at or after this instant.' }),
-  ),
-  toDate: Type.Optional(
-    Type.Unsafe<string>({ ...GivenDayOrInstant, description: 'Only changes before this instant.' }),
-  ),
+  fromDate: Type.Optional(described(GivenDayOrInstant, 'Only changes at or after this instant.')),
+  toDate: Type.Optional(described(GivenDayOrInstant, 'Only changes before this instant.')),
   after: Type.Optional(Id('auditEntry', 'The id of the last entry of this page, to get the next page.')),
   take: pageQuery.take,
 }
-const OfPartner = Type.Object(filters, strict)
+const OfPartner = strictObject(filters)
 type Query = Static<typeof OfPartner>
 
 const newestFirst =
@@ -65,33 +60,26 @@ const csvColumns = [
 
 const success = {
   description: 'One page of entries, or all as a file.',
-  schema: Type.Object(
-    {
-      entries: Type.Array(
-        Type.Object(
-          {
-            id: Id('auditEntry'),
-            at: Instant,
-            partnerId: Type.Union([Id('partner'), Type.Null()], { description: 'Null if it concerns no partner.' }),
-            actorKind: Type.Enum([...auditLog.actorKinds, 'operator'], {
-              type: 'string',
-              description: '`operator`: users of a partner see no more than this of an operator.',
-            }),
-            actor: Type.String({ description: 'The id of a key or user, or user@host of a command.' }),
-            action: Type.String({ examples: ['tier.set'] }),
-            resourceKind: Type.String({ examples: ['tier'] }),
-            resourceId: Type.String({ examples: ['Bronze'] }),
-            details: Type.Object({}, { additionalProperties: true }),
-            address: TextOrNull,
-            requestId: TextOrNull,
-          },
-          { title: 'AuditEntry', ...strict },
-        ),
-      ),
-      ...hasMoreField,
-    },
-    { title: 'AuditEntries', ...strict },
-  ),
+  schema: namedObject('AuditEntries', {
+    entries: Type.Array(
+      namedObject('AuditEntry', {
+        id: Id('auditEntry'),
+        at: Instant,
+        partnerId: nullable(Id('partner'), 'Null if it concerns no partner.'),
+        actorKind: wordOf([...auditLog.actorKinds, 'operator'], {
+          description: '`operator`: users of a partner see no more than this of an operator.',
+        }),
+        actor: Type.String({ description: 'The id of a key or user, or user@host of a command.' }),
+        action: Type.String({ examples: ['tier.set'] }),
+        resourceKind: Type.String({ examples: ['tier'] }),
+        resourceId: Type.String({ examples: ['Bronze'] }),
+        details: Type.Object({}, { additionalProperties: true }),
+        address: TextOrNull,
+        requestId: TextOrNull,
+      }),
+    ),
+    ...hasMoreField,
+  }),
   csv: {
     description: 'One line per entry; `details` is JSON.',
     example: `${csvColumns.join(',')}\r\n`,
@@ -106,10 +94,10 @@ const listAuditEntries = operation({
   tag: 'Operations',
   summary: 'Search the audit log',
   description: newestFirst,
-  query: Type.Object(
-    { partnerId: Type.Optional(Id('partner', 'Only changes that concern this partner.')), ...filters },
-    strict,
-  ),
+  query: strictObject({
+    partnerId: Type.Optional(Id('partner', 'Only changes that concern this partner.')),
+    ...filters,
+  }),
   success,
   async run(call, { read, download }) {
     const { partnerId, ...query } = call.query

@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { mediaTypes } from '../contract/media-types.ts'
-import { strict } from '../contract/strict.ts'
 import { fileHeaders } from '../http/bodies/csv.ts'
 import { chunksOf } from '../http/bodies/uploaded-file.ts'
 import { operationsOn } from '../http/operation.ts'
 import { recordAudit } from '../http/record-audit.ts'
 import { problem } from '../kernel/errors.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import { asSentence } from '../kernel/text.ts'
 import * as batches from '../payouts/books/batches.ts'
 import * as bankFiles from '../payouts/books/import.ts'
@@ -64,16 +64,13 @@ const downloadPayoutBatch = operation({
   description:
     'Returns the file of a sent batch, always with the same bytes. A second download, or a download of a file that the worker delivered, needs `again`: a bank that gets a file twice may pay all members twice. The file contains account numbers, so each download is in the audit log.',
   params: OfBatch,
-  query: Type.Object(
-    {
-      again: Type.Optional(
-        Type.Boolean({
-          description: 'Download the file even though it has left before: you know that the bank does not have it.',
-        }),
-      ),
-    },
-    strict,
-  ),
+  query: strictObject({
+    again: Type.Optional(
+      Type.Boolean({
+        description: 'Download the file even though it has left before: you know that the bank does not have it.',
+      }),
+    ),
+  }),
   success: { description: 'The file.', bytes: 'The file as the bank takes it.' },
   problems: ['NotFound'],
   async run({ operator: { person }, actor, params, query, now, context: { db, rails } }, { download }) {
@@ -102,7 +99,7 @@ const importBankFile = operation({
   description:
     'Imports all of the file, or nothing. In a statement with several accounts, the accounts of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an interrupted import.',
   params: Type.Object({ rail: railName }),
-  query: Type.Object({ name: line(255, { description: 'The name of the file.', examples: ['pain002.xml'] }) }, strict),
+  query: strictObject({ name: line(255, { description: 'The name of the file.', examples: ['pain002.xml'] }) }),
   bytesBody: {
     name: 'BankFile',
     description: 'The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB.',

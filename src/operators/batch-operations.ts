@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { type Audit, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire } from '../kernel/money.ts'
+import { described, strictObject } from '../kernel/schemas.ts'
 import * as approvals from '../payouts/books/approvals.ts'
 import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
@@ -43,17 +43,14 @@ const listPayoutBatches = operation({
   tag,
   summary: 'List the batches of payments',
   description: 'Newest first.',
-  query: Type.Object(
-    {
-      rail: Type.Optional(Type.Unsafe<string>({ ...railName, description: 'Only batches of this rail.' })),
-      statuses: Type.Optional(
-        Type.Array(BatchStatus, { maxItems: 10, description: 'Only batches with these statuses.' }),
-      ),
-      after: Type.Optional(Id('payoutBatch', 'The id of the last batch of this page, to get the next page.')),
-      take: pageQuery.take,
-    },
-    strict,
-  ),
+  query: strictObject({
+    rail: Type.Optional(described(railName, 'Only batches of this rail.')),
+    statuses: Type.Optional(
+      Type.Array(BatchStatus, { maxItems: 10, description: 'Only batches with these statuses.' }),
+    ),
+    after: Type.Optional(Id('payoutBatch', 'The id of the last batch of this page, to get the next page.')),
+    take: pageQuery.take,
+  }),
   success: { description: 'One page of batches.', schema: Batches },
   async read(reader, { query, context }) {
     const { rail, statuses, after } = query
@@ -89,19 +86,16 @@ const listBatchPayments = operation({
   description:
     'Lists the payments in the order of the batch’s file, including payments that an operator removed. Shows only the end of a payee’s account number.',
   params: OfBatch,
-  query: Type.Object(
-    {
-      after: Type.Optional(
-        Type.String({
-          pattern: `^${referencePattern}$`,
-          description: 'The reference of the last payment of this page, to get the next page.',
-          examples: ['MMK7Q2MZ4TB5XJ3A'],
-        }),
-      ),
-      take: pageQuery.take,
-    },
-    strict,
-  ),
+  query: strictObject({
+    after: Type.Optional(
+      Type.String({
+        pattern: `^${referencePattern}$`,
+        description: 'The reference of the last payment of this page, to get the next page.',
+        examples: ['MMK7Q2MZ4TB5XJ3A'],
+      }),
+    ),
+    take: pageQuery.take,
+  }),
   success: { description: 'One page of payments.', schema: Payments },
   problems: ['NotFound'],
   async read(reader, { params, query }) {

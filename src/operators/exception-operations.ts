@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
+import { strictObject, wordOf } from '../kernel/schemas.ts'
 import { readProposals } from '../payouts/books/attachments.ts'
 import { decide } from '../payouts/books/decisions-of-two.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
@@ -24,14 +24,11 @@ const listPayoutExceptions = operation({
   tag,
   summary: 'List bank answers that did not fit',
   description: 'Newest first; without `state`, only open exceptions.',
-  query: Type.Object(
-    {
-      state: Type.Optional(Type.Enum([...exceptions.exceptionStates], { type: 'string', default: 'open' })),
-      after: Type.Optional(Id('payoutException', 'The id of the last exception of this page, to get the next page.')),
-      take: pageQuery.take,
-    },
-    strict,
-  ),
+  query: strictObject({
+    state: Type.Optional(wordOf(exceptions.exceptionStates, { default: 'open' })),
+    after: Type.Optional(Id('payoutException', 'The id of the last exception of this page, to get the next page.')),
+    take: pageQuery.take,
+  }),
   success: { description: 'One page of exceptions.', schema: Exceptions },
   async read(reader, { query }) {
     const { state = 'open', after } = query

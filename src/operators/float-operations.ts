@@ -1,11 +1,11 @@
-import { type Static, Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
+import { Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, fromWire, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { described, namedObject, nullable, strictObject } from '../kernel/schemas.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import { findState } from '../partners/partners.ts'
 import { listBalances } from '../payouts/books/balances.ts'
@@ -48,18 +48,15 @@ const days = Type.Optional(
   }),
 )
 
-const Movement = Type.Object(
-  {
-    amount: WireMoney,
-    reference: Type.Optional(
-      line(140, {
-        description: 'Your reference, for example the bank’s. A second movement with it does nothing.',
-        examples: ['bank transfer 2026-03-31'],
-      }),
-    ),
-  },
-  { title: 'FloatMovement', ...strict },
-)
+const Movement = namedObject('FloatMovement', {
+  amount: WireMoney,
+  reference: Type.Optional(
+    line(140, {
+      description: 'Your reference, for example the bank’s. A second movement with it does nothing.',
+      examples: ['bank transfer 2026-03-31'],
+    }),
+  ),
+})
 
 const getFloat = operation({
   id: 'getFloat',
@@ -71,7 +68,7 @@ const getFloat = operation({
   description:
     'The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.',
   params,
-  query: Type.Object({ days }, strict),
+  query: strictObject({ days }),
   success: { description: 'The floats.', schema: Floats },
   problems: ['NotFound'],
   async read(reader, { context, params: { partnerId }, query }) {
@@ -109,19 +106,13 @@ const receiveFloat = operation({
   description:
     'Records money that has arrived for a settlement if no bank file reports it. If the employer is owed money, records that the employer was paid.',
   params,
-  body: Type.Object(
-    {
-      payCycleId: Id('payCycle'),
-      currency: CurrencyCode,
-      amount: Type.Optional(
-        Type.Unsafe<Static<typeof SignedMoney>>({
-          ...SignedMoney,
-          description: 'By default, the whole amount due; negative if it was paid to the employer.',
-        }),
-      ),
-    },
-    { title: 'SettlementReceived', ...strict },
-  ),
+  body: namedObject('SettlementReceived', {
+    payCycleId: Id('payCycle'),
+    currency: CurrencyCode,
+    amount: Type.Optional(
+      described(SignedMoney, 'By default, the whole amount due; negative if it was paid to the employer.'),
+    ),
+  }),
   success: { description: 'The movement, and the floats after it.', schema: FloatsAfterMovement },
   problems: ['NotFound'],
   async write(tx, call) {
@@ -158,13 +149,10 @@ const setFloatFloor = operation({
   summary: 'Set the floor of a float',
   description: 'Members cannot withdraw while less than the floor is free.',
   params,
-  body: Type.Object(
-    {
-      currency: CurrencyCode,
-      floor: Type.Union([WireMoney, Type.Null()], { description: 'Null disables the floor.' }),
-    },
-    { title: 'FloatFloor', ...strict },
-  ),
+  body: namedObject('FloatFloor', {
+    currency: CurrencyCode,
+    floor: nullable(WireMoney, 'Null disables the floor.'),
+  }),
   success: { description: 'The floats.', schema: Floats },
   problems: ['NotFound'],
   async write(tx, call) {
@@ -193,21 +181,15 @@ const listAccountDays = operation({
   tag,
   summary: 'Compare the accounts that pay with the books',
   description: 'The balance that the bank states, the sum of the floats on the account, and the difference, by day.',
-  query: Type.Object(
-    {
-      rail: Type.Optional(
-        Type.String({ minLength: 1, maxLength: 64, description: 'Only accounts of this rail.', examples: ['sepa'] }),
-      ),
-      days,
-    },
-    strict,
-  ),
+  query: strictObject({
+    rail: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 64, description: 'Only accounts of this rail.', examples: ['sepa'] }),
+    ),
+    days,
+  }),
   success: {
     description: 'All accounts.',
-    schema: Type.Object(
-      { accountDays: AccountDays, differences: AccountDifferences },
-      { title: 'AccountDays', ...strict },
-    ),
+    schema: namedObject('AccountDays', { accountDays: AccountDays, differences: AccountDifferences }),
   },
   problems: ['NotFound'],
   async read(reader, { context, query }) {

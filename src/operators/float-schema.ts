@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import type * as float from '../float/float.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, type Money, signedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import type { AccountDay } from '../payouts/books/balances.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
@@ -10,98 +10,78 @@ import * as dues from '../settlements/dues.ts'
 
 export const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
-export const Float = Type.Object(
-  {
-    currency: CurrencyCode,
-    float: signedMoney('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
-    pending: signedMoney('Pending payouts.'),
-    free: signedMoney('The float less the pending payouts.'),
-    uncovered: signedMoney('Costs that the operator bears and has not covered, so that the float lacks them.'),
-    floor: Type.Union([WireMoney, Type.Null()], {
-      description: 'While less than this is free, members cannot withdraw. Null disables the floor.',
-    }),
-    lowSince: InstantOrNull,
-  },
-  { title: 'Float', ...strict },
-)
+export const Float = namedObject('Float', {
+  currency: CurrencyCode,
+  float: signedMoney('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
+  pending: signedMoney('Pending payouts.'),
+  free: signedMoney('The float less the pending payouts.'),
+  uncovered: signedMoney('Costs that the operator bears and has not covered, so that the float lacks them.'),
+  floor: nullable(WireMoney, 'While less than this is free, members cannot withdraw. Null disables the floor.'),
+  lowSince: InstantOrNull,
+})
 
-const SettlementDue = Type.Object(
-  {
-    payCycleId: Id('payCycle'),
-    reference: Type.String({
-      description: 'The reference that the transfer must bear.',
-      examples: ['MMS4R8V2M6T0X9Y3B'],
-    }),
-    amount: signedMoney('Negative if the employer is owed money.'),
-    due: signedMoney('The amount that has not arrived.'),
-    settledAt: Instant,
-  },
-  { title: 'SettlementDue', ...strict },
-)
+const SettlementDue = namedObject('SettlementDue', {
+  payCycleId: Id('payCycle'),
+  reference: Type.String({
+    description: 'The reference that the transfer must bear.',
+    examples: ['MMS4R8V2M6T0X9Y3B'],
+  }),
+  amount: signedMoney('Negative if the employer is owed money.'),
+  due: signedMoney('The amount that has not arrived.'),
+  settledAt: Instant,
+})
 
 export const AccountDays = Type.Array(
-  Type.Object(
-    {
-      rail: Type.String({ examples: ['sepa'] }),
-      account: Type.String({ description: 'The account as the bank names it.' }),
-      debtors: Type.Array(Type.String(), {
-        description:
-          'The ids of the partners whose floats are on the account, and `default` for all partners without a separate account.',
-      }),
-      day: Day,
-      bank: signedMoney('The balance that the bank states for the end of the day.'),
-      book: signedMoney('The sum of the floats on the account.'),
-      uncovered: signedMoney(
-        'The part that these floats lack because the operator bears a cost that was not covered yet.',
-      ),
-      difference: signedMoney('The balance that the bank states, less the balance in the books.'),
-    },
-    { title: 'AccountDay', ...strict },
-  ),
+  namedObject('AccountDay', {
+    rail: Type.String({ examples: ['sepa'] }),
+    account: Type.String({ description: 'The account as the bank names it.' }),
+    debtors: Type.Array(Type.String(), {
+      description:
+        'The ids of the partners whose floats are on the account, and `default` for all partners without a separate account.',
+    }),
+    day: Day,
+    bank: signedMoney('The balance that the bank states for the end of the day.'),
+    book: signedMoney('The sum of the floats on the account.'),
+    uncovered: signedMoney(
+      'The part that these floats lack because the operator bears a cost that was not covered yet.',
+    ),
+    difference: signedMoney('The balance that the bank states, less the balance in the books.'),
+  }),
   { description: 'By account, newest day first.' },
 )
 
 /** The open exceptions from the comparison of an account. */
 export const AccountDifferences = Type.Array(
-  Type.Object(
-    {
-      id: Id('payoutException'),
-      rail: Type.String({ examples: ['sepa'] }),
-      kind: Type.Enum([...exceptions.reconciliationKinds], { type: 'string' }),
-      reason: Type.String(),
-    },
-    { title: 'AccountDifference', ...strict },
-  ),
+  namedObject('AccountDifference', {
+    id: Id('payoutException'),
+    rail: Type.String({ examples: ['sepa'] }),
+    kind: wordOf(exceptions.reconciliationKinds),
+    reason: Type.String(),
+  }),
   { description: 'The open exceptions about differences between the bank’s statements and the books, oldest first.' },
 )
 
-export const Floats = Type.Object(
-  {
-    floats: Type.Array(Float),
-    settlements: Type.Array(SettlementDue, {
-      description: 'The settlements whose money has not arrived, oldest first.',
-    }),
-    accountDays: AccountDays,
-  },
-  { title: 'Floats', ...strict },
-)
+export const Floats = namedObject('Floats', {
+  floats: Type.Array(Float),
+  settlements: Type.Array(SettlementDue, {
+    description: 'The settlements whose money has not arrived, oldest first.',
+  }),
+  accountDays: AccountDays,
+})
 
 /** A movement of the float that an operator has recorded. */
-export const RecordedMovement = Type.Object(
-  {
-    id: Id('floatMovement'),
-    amount: signedMoney('Negative if the employer was paid.'),
-    reference: Type.Union([Type.String(), Type.Null()]),
-    at: Instant,
-    hasMoved: Type.Boolean({ description: 'False if the reference was recorded before, at `at`: nothing moved now.' }),
-  },
-  { title: 'RecordedMovement', ...strict },
-)
+export const RecordedMovement = namedObject('RecordedMovement', {
+  id: Id('floatMovement'),
+  amount: signedMoney('Negative if the employer was paid.'),
+  reference: nullable(Type.String()),
+  at: Instant,
+  hasMoved: Type.Boolean({ description: 'False if the reference was recorded before, at `at`: nothing moved now.' }),
+})
 
-export const FloatsAfterMovement = Type.Object(
-  { movement: RecordedMovement, ...Floats.properties },
-  { title: 'FloatsAfterMovement', ...strict },
-)
+export const FloatsAfterMovement = namedObject('FloatsAfterMovement', {
+  movement: RecordedMovement,
+  ...Floats.properties,
+})
 
 /** A float with its amounts as Money objects. */
 export function floatOnWire({ currency, floor, lowSince, ...amounts }: float.Float) {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
+import { namedObject, strict } from '../kernel/schemas.ts'
 import { GivenInstant, Instant, parseInstant } from '../kernel/time.ts'
 import { readBooks } from './books.ts'
 import { checkRails } from './finding.ts'
@@ -69,7 +69,7 @@ const recordBackup = operation({
   success: {
     status: 201,
     description: 'When the backup began.',
-    schema: Type.Object({ at: Instant }, { title: 'Backup', ...strict }),
+    schema: namedObject('Backup', { at: Instant }),
   },
   async write(_tx, { body, receivedAt: now }) {
     const takenAt = body.at === undefined ? now : parseInstant(body.at, { decimals: 'down' })

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
 import { pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import * as invoices from '../fees/invoices.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, signedMoney, toWire } from '../kernel/money.ts'
+import { described, namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
 import { Instant } from '../kernel/time.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import { Day } from './float-schema.ts'
@@ -15,9 +15,8 @@ import { Month } from './revenue-operations.ts'
 const tag = 'Finance'
 const params = Type.Object({ partnerId: Id('partner'), invoiceId: Id('invoice') })
 
-const InvoiceStatus = Type.Enum([...invoices.invoiceStatuses], {
+const InvoiceStatus = wordOf(invoices.invoiceStatuses, {
   title: 'InvoiceStatus',
-  type: 'string',
   description: 'The fees of a `void` invoice are billed by the next one.',
 })
 
@@ -26,32 +25,29 @@ const summary = {
   partnerId: Id('partner'),
   number: Type.String({ description: 'The partner’s invoices are numbered without gaps.', examples: ['9Y3BDA-0001'] }),
   status: InvoiceStatus,
-  firstDay: Type.Unsafe<string>({ ...Day, description: 'The first day with a fee.' }),
-  lastDay: Type.Unsafe<string>({ ...Day, description: 'The last day that the invoice covers.' }),
+  firstDay: described(Day, 'The first day with a fee.'),
+  lastDay: described(Day, 'The last day that the invoice covers.'),
   sum: signedMoney('The amount that the partner has to pay.'),
   issuedAt: Instant,
-  paid: Type.Union(
-    [Type.Object({ reference: Type.String(), on: Day }, { title: 'InvoicePaid', ...strict }), Type.Null()],
-    { description: 'How the invoice was paid; null until then.' },
+  paid: nullable(
+    namedObject('InvoicePaid', { reference: Type.String(), on: Day }),
+    'How the invoice was paid; null until then.',
   ),
 }
 
-const InvoiceLine = Type.Object(
-  {
-    day: Day,
-    tier: Type.String({ examples: ['Gold'] }),
-    withdrawals: Type.Integer({ description: 'Withdrawals that were charged a fee on the day.' }),
-    fees: signedMoney('Their fees.'),
-    givenBack: Type.Integer({ description: 'Withdrawals whose fee was given back on the day.' }),
-    feesGivenBack: signedMoney('Their fees.'),
-  },
-  { title: 'InvoiceLine', ...strict },
-)
+const InvoiceLine = namedObject('InvoiceLine', {
+  day: Day,
+  tier: Type.String({ examples: ['Gold'] }),
+  withdrawals: Type.Integer({ description: 'Withdrawals that were charged a fee on the day.' }),
+  fees: signedMoney('Their fees.'),
+  givenBack: Type.Integer({ description: 'Withdrawals whose fee was given back on the day.' }),
+  feesGivenBack: signedMoney('Their fees.'),
+})
 
-const Invoice = Type.Object(
-  { ...summary, lines: Type.Array(InvoiceLine, { description: 'By day and tier.' }) },
-  { title: 'Invoice', ...strict },
-)
+const Invoice = namedObject('Invoice', {
+  ...summary,
+  lines: Type.Array(InvoiceLine, { description: 'By day and tier.' }),
+})
 
 const listInvoices = operation({
   id: 'listInvoices',
@@ -61,26 +57,20 @@ const listInvoices = operation({
   tag,
   summary: 'List invoices',
   description: 'The invoices for fees that employers pay, newest first.',
-  query: Type.Object(
-    {
-      ...pageQuery,
-      partnerId: Type.Optional(Id('partner', 'Only invoices of this partner.')),
-      statuses: Type.Optional(
-        Type.Array(InvoiceStatus, { minItems: 1, maxItems: 3, description: 'Only invoices in these states.' }),
-      ),
-    },
-    strict,
-  ),
+  query: strictObject({
+    ...pageQuery,
+    partnerId: Type.Optional(Id('partner', 'Only invoices of this partner.')),
+    statuses: Type.Optional(
+      Type.Array(InvoiceStatus, { minItems: 1, maxItems: 3, description: 'Only invoices in these states.' }),
+    ),
+  }),
   success: {
     description: 'One page of invoices.',
-    schema: Type.Object(
-      {
-        invoices: Type.Array(Type.Object(summary, { title: 'InvoiceSummary', ...strict })),
-        ...totalField,
-        ...pageFields,
-      },
-      { title: 'Invoices', ...strict },
-    ),
+    schema: namedObject('Invoices', {
+      invoices: Type.Array(Type.Object(summary, { title: 'InvoiceSummary', ...strict })),
+      ...totalField,
+      ...pageFields,
+    }),
   },
   async read(reader, { query }) {
     const { partnerId, statuses } = query
@@ -101,15 +91,10 @@ const issueInvoice = operation({
   description:
     'Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.',
   params: Type.Object({ partnerId: Id('partner') }),
-  body: Type.Object(
-    {
-      currency: CurrencyCode,
-      month: Type.Optional(
-        Type.Unsafe<string>({ ...Month, description: 'A month that is over. By default, all fees until now.' }),
-      ),
-    },
-    { title: 'NewInvoice', ...strict },
-  ),
+  body: namedObject('NewInvoice', {
+    currency: CurrencyCode,
+    month: Type.Optional(described(Month, 'A month that is over. By default, all fees until now.')),
+  }),
   success: { status: 201, description: 'The invoice.', schema: Invoice },
   problems: ['NotFound'],
   async write(tx, call) {
@@ -147,13 +132,10 @@ const payInvoice = operation({
   description:
     'Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.',
   params,
-  body: Type.Object(
-    {
-      reference: line(140, { description: 'The reference of the transfer.', examples: ['INV 9Y3BDA-0001'] }),
-      on: Type.Unsafe<string>({ ...Day, description: 'When the money arrived.' }),
-    },
-    { title: 'InvoicePayment', ...strict },
-  ),
+  body: namedObject('InvoicePayment', {
+    reference: line(140, { description: 'The reference of the transfer.', examples: ['INV 9Y3BDA-0001'] }),
+    on: described(Day, 'When the money arrived.'),
+  }),
   success: { description: 'The invoice.', schema: Invoice },
   problems: ['NotFound', 'UnprocessableEntity'],
   async write(tx, call) {
@@ -193,15 +175,12 @@ function correction(
     summary,
     description,
     params,
-    body: Type.Object(
-      {
-        note: line(500, {
-          description: 'The reason in the audit log. Must not contain personal data.',
-          examples: ['Paid by mistake'],
-        }),
-      },
-      { title: 'InvoiceNote', ...strict },
-    ),
+    body: namedObject('InvoiceNote', {
+      note: line(500, {
+        description: 'The reason in the audit log. Must not contain personal data.',
+        examples: ['Paid by mistake'],
+      }),
+    }),
     success: { description: 'The invoice.', schema: Invoice },
     problems: ['NotFound'],
     async write(tx, call) {

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { operation } from '../http/operation.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
+import { described, strictObject } from '../kernel/schemas.ts'
 import { journalDaysMax, openJournal } from '../verification/journal.ts'
 import { Day } from './float-schema.ts'
 
@@ -15,14 +15,11 @@ const exportJournal = operation({
   summary: 'Export the journal',
   description:
     'The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.',
-  query: Type.Object(
-    {
-      from: Type.Unsafe<string>({ ...Day, description: 'The first day, by each partner’s time zone.' }),
-      to: Type.Unsafe<string>({ ...Day, description: `The last day, at most ${journalDaysMax} days in all.` }),
-      partnerId: Type.Optional(Id('partner', 'Only this partner; by default, all partners.')),
-    },
-    strict,
-  ),
+  query: strictObject({
+    from: described(Day, 'The first day, by each partner’s time zone.'),
+    to: described(Day, `The last day, at most ${journalDaysMax} days in all.`),
+    partnerId: Type.Optional(Id('partner', 'Only this partner; by default, all partners.')),
+  }),
   success: {
     description: 'The journal as a file.',
     csv: {

@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import * as apiKeys from '../partners/api-keys.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import { findState } from '../partners/partners.ts'
@@ -31,13 +31,10 @@ export const listApiKeys = operation({
   summary: 'List the API keys of a partner',
   description: 'Newest first, including expired and revoked ones.',
   params: ofPartner,
-  query: Type.Object(
-    {
-      after: Type.Optional(Id('apiKey', 'The id of the last key of this page, to get the next page.')),
-      take: pageQuery.take,
-    },
-    strict,
-  ),
+  query: strictObject({
+    after: Type.Optional(Id('apiKey', 'The id of the last key of this page, to get the next page.')),
+    take: pageQuery.take,
+  }),
   success: { description: 'One page of keys.', schema: ApiKeys },
   problems: ['NotFound'],
   async read(reader, call) {

@@ -1,54 +1,44 @@
 import { Type } from 'typebox'
-import { Count, TextOrNull } from '../contract/fields.ts'
-import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
+import { Count, namedObject, nullable, strict, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import * as verifications from '../verification/verifications.ts'
 
 const tag = 'Operations'
 
-const LedgerVerification = Type.Object(
-  {
-    id: Id('ledgerVerification'),
-    state: Type.Enum(['waiting', 'running', 'agrees', 'disagrees', 'interrupted'], {
-      type: 'string',
-      description: '`interrupted`: the verification could not end; `problem` says why. Request another.',
-    }),
-    requestedBy: Type.String(),
-    requestedAt: Instant,
-    startedAt: InstantOrNull,
-    endedAt: InstantOrNull,
-    checksDone: Count,
-    checksTotal: Count,
-    checks: Type.Union([
-      Type.Array(
-        Type.Object(
-          {
-            name: Type.String(),
-            rule: Type.String(),
-            disagreement: Type.Union([
-              Type.Object(
-                {
-                  partnerId: Type.String(),
-                  subject: Type.String(),
-                  expected: Type.String(),
-                  found: Type.String(),
-                },
-                { title: 'Disagreement', description: 'The first row that breaks the rule.', ...strict },
-              ),
-              Type.Null(),
-            ]),
-          },
-          { title: 'LedgerCheck', ...strict },
+const LedgerVerification = namedObject('LedgerVerification', {
+  id: Id('ledgerVerification'),
+  state: wordOf(['waiting', 'running', 'agrees', 'disagrees', 'interrupted'], {
+    description: '`interrupted`: the verification could not end; `problem` says why. Request another.',
+  }),
+  requestedBy: Type.String(),
+  requestedAt: Instant,
+  startedAt: InstantOrNull,
+  endedAt: InstantOrNull,
+  checksDone: Count,
+  checksTotal: Count,
+  checks: nullable(
+    Type.Array(
+      namedObject('LedgerCheck', {
+        name: Type.String(),
+        rule: Type.String(),
+        disagreement: nullable(
+          Type.Object(
+            {
+              partnerId: Type.String(),
+              subject: Type.String(),
+              expected: Type.String(),
+              found: Type.String(),
+            },
+            { title: 'Disagreement', description: 'The first row that breaks the rule.', ...strict },
+          ),
         ),
-      ),
-      Type.Null(),
-    ]),
-    problem: TextOrNull,
-  },
-  { title: 'LedgerVerification', ...strict },
-)
+      }),
+    ),
+  ),
+  problem: TextOrNull,
+})
 
 const verifyLedger = operation({
   id: 'verifyLedger',
@@ -77,7 +67,7 @@ const listLedgerVerifications = operation({
   description: 'The last 50, newest first.',
   success: {
     description: 'The verifications.',
-    schema: Type.Object({ verifications: Type.Array(LedgerVerification) }, { title: 'LedgerVerifications', ...strict }),
+    schema: namedObject('LedgerVerifications', { verifications: Type.Array(LedgerVerification) }),
   },
   async read(reader) {
     return { body: { verifications: (await verifications.list(reader)).map(onWire) } }

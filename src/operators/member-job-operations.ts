@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
+import { namedObject, strictObject, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import * as inspection from '../member-imports/inspection.ts'
 import { JobStatus, PlanInNumbers } from '../member-imports/schema.ts'
@@ -15,41 +15,32 @@ const listMemberJobs = operation({
   tag: 'Partners',
   summary: 'List member jobs',
   description: 'The lists of members that partners have sent, with their plan and progress, newest first.',
-  query: Type.Object(
-    {
-      partnerId: Type.Optional(Id('partner', 'Only jobs of this partner.')),
-      statuses: Type.Optional(
-        Type.Array(JobStatus, { minItems: 1, maxItems: 5, description: 'Only jobs in these states.' }),
-      ),
-      after: Type.Optional(Id('memberJob', 'The id of the last job of this page, to get the next page.')),
-      take: pageQuery.take,
-    },
-    strict,
-  ),
+  query: strictObject({
+    partnerId: Type.Optional(Id('partner', 'Only jobs of this partner.')),
+    statuses: Type.Optional(
+      Type.Array(JobStatus, { minItems: 1, maxItems: 5, description: 'Only jobs in these states.' }),
+    ),
+    after: Type.Optional(Id('memberJob', 'The id of the last job of this page, to get the next page.')),
+    take: pageQuery.take,
+  }),
   success: {
     description: 'One page of jobs.',
-    schema: Type.Object(
-      {
-        jobs: Type.Array(
-          Type.Object(
-            {
-              id: Id('memberJob'),
-              partnerId: Id('partner'),
-              kind: Type.Enum(['actions', 'file'], { type: 'string' }),
-              status: JobStatus,
-              plan: PlanInNumbers,
-              stepsDone: Type.Integer({ minimum: 0, description: 'How many changes of the plan are made.' }),
-              createdAt: Instant,
-              reviewedAt: InstantOrNull,
-              endedAt: InstantOrNull,
-            },
-            { title: 'ListedMemberJob', ...strict },
-          ),
-        ),
-        ...hasMoreField,
-      },
-      { title: 'ListedMemberJobs', ...strict },
-    ),
+    schema: namedObject('ListedMemberJobs', {
+      jobs: Type.Array(
+        namedObject('ListedMemberJob', {
+          id: Id('memberJob'),
+          partnerId: Id('partner'),
+          kind: wordOf(['actions', 'file']),
+          status: JobStatus,
+          plan: PlanInNumbers,
+          stepsDone: Type.Integer({ minimum: 0, description: 'How many changes of the plan are made.' }),
+          createdAt: Instant,
+          reviewedAt: InstantOrNull,
+          endedAt: InstantOrNull,
+        }),
+      ),
+      ...hasMoreField,
+    }),
   },
   async read(reader, { query }) {
     const { partnerId, statuses, after } = query

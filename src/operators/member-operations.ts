@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { Type } from 'typebox'
 import { check, lastFour } from '../bank-accounts/rules.ts'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
+import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import * as members from '../members/members.ts'
 import { release } from '../members/restrictions.ts'
 import { MemberStatus } from '../members/schema.ts'
@@ -24,47 +24,36 @@ const params = Type.Object({ memberId: Id('member') })
 // Enough to answer "what happened to my money?"; the list of withdrawals has the rest.
 const withdrawalsShown = 5
 
-const TextOrNull = Type.Union([Type.String(), Type.Null()])
-const InspectedMember = Type.Object(
-  {
-    id: Id('member'),
-    partnerId: Id('partner'),
-    status: MemberStatus,
-    email: Type.String(),
-    firstName: Type.String(),
-    lastName: Type.String(),
-    workerId: TextOrNull,
-    enablePayroll: Type.Boolean(),
-    tier: Type.String({ examples: ['Bronze'] }),
-    tierVersion: Type.Integer({ minimum: 1 }),
-    bankAccount: Type.Union([
-      Type.Object(
-        {
-          lastFour: Type.String({ examples: ['4958'] }),
-          check: Type.Enum(['valid', 'invalid', 'unknown'], {
-            type: 'string',
-            description: 'Whether the number can exist.',
-          }),
-        },
-        { title: 'CheckedAccount', ...strict },
-      ),
-      Type.Null(),
-    ]),
-    available: WireMoney,
-    canWithdraw: Type.Boolean({ description: 'Whether the member could withdraw the lowest amount now.' }),
-    refusal: Type.Union([Type.String(), Type.Null()], { description: 'Why the member could not.' }),
-    accountRefused: Type.Union([Type.String(), Type.Null()], {
-      description: 'Why the bank refused a payment to the account; null once the account is changed.',
+const TextOrNull = nullable(Type.String())
+const InspectedMember = namedObject('InspectedMember', {
+  id: Id('member'),
+  partnerId: Id('partner'),
+  status: MemberStatus,
+  email: Type.String(),
+  firstName: Type.String(),
+  lastName: Type.String(),
+  workerId: TextOrNull,
+  enablePayroll: Type.Boolean(),
+  tier: Type.String({ examples: ['Bronze'] }),
+  tierVersion: Type.Integer({ minimum: 1 }),
+  bankAccount: nullable(
+    namedObject('CheckedAccount', {
+      lastFour: Type.String({ examples: ['4958'] }),
+      check: wordOf(['valid', 'invalid', 'unknown'], { description: 'Whether the number can exist.' }),
     }),
-    reviewReason: Type.Union([Type.String(), Type.Null()], {
-      description: 'Why the member cannot withdraw until an operator releases them.',
-    }),
-    withdrawalsToday: Type.Integer({ minimum: 0 }),
-    withdrawalsThisCycle: Type.Integer({ minimum: 0 }),
-    withdrawals: Type.Array(InspectedWithdrawal, { description: `The latest ${withdrawalsShown}.` }),
-  },
-  { title: 'InspectedMember', ...strict },
-)
+  ),
+  available: WireMoney,
+  canWithdraw: Type.Boolean({ description: 'Whether the member could withdraw the lowest amount now.' }),
+  refusal: nullable(Type.String(), 'Why the member could not.'),
+  accountRefused: nullable(
+    Type.String(),
+    'Why the bank refused a payment to the account; null once the account is changed.',
+  ),
+  reviewReason: nullable(Type.String(), 'Why the member cannot withdraw until an operator releases them.'),
+  withdrawalsToday: Type.Integer({ minimum: 0 }),
+  withdrawalsThisCycle: Type.Integer({ minimum: 0 }),
+  withdrawals: Type.Array(InspectedWithdrawal, { description: `The latest ${withdrawalsShown}.` }),
+})
 
 const inspectMember = operation({
   id: 'inspectMember',
@@ -120,13 +109,10 @@ const releaseMember = operation({
   body: ReasonGiven,
   success: {
     description: 'The member is released.',
-    schema: Type.Object(
-      {
-        id: Id('member'),
-        released: Type.Boolean({ description: 'False if there was nothing to release the member from.' }),
-      },
-      { title: 'ReleasedMember', ...strict },
-    ),
+    schema: namedObject('ReleasedMember', {
+      id: Id('member'),
+      released: Type.Boolean({ description: 'False if there was nothing to release the member from.' }),
+    }),
   },
   problems: ['MemberNotFound'],
   async write(tx, { params: { memberId }, body: { reason = null } }) {

@@ -1,10 +1,9 @@
 import { type Static, Type } from 'typebox'
-import { TextOrNull } from '../contract/fields.ts'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { operationsOn } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
+import { namedObject, strict, strictObject, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import * as notOurs from '../payouts/books/not-ours.ts'
 import * as rules from '../payouts/books/rules.ts'
@@ -31,14 +30,11 @@ const note = line(500, {
 
 const matching = {
   sums: Type.Array(
-    Type.Object(
-      {
-        direction: Type.Enum(['in', 'out'], { type: 'string', description: 'Whether the money arrived or left.' }),
-        count: Type.Integer({ minimum: 1 }),
-        sum: WireMoney,
-      },
-      { title: 'ExceptionSum', ...strict },
-    ),
+    namedObject('ExceptionSum', {
+      direction: wordOf(['in', 'out'], { description: 'Whether the money arrived or left.' }),
+      count: Type.Integer({ minimum: 1 }),
+      sum: WireMoney,
+    }),
     { description: 'Sums of the closed entries, by currency and direction.' },
   ),
   count: Type.Integer({ minimum: 0, description: 'How many are closed.' }),
@@ -47,40 +43,33 @@ const matching = {
     description: 'How many more entries have the text but stay open, because they may be about something of ours.',
   }),
 }
-const Preview = Type.Object(
-  {
-    ...matching,
-    fingerprint: Type.String({
-      description: 'Identifies the set of entries that would be closed; send it to close them.',
-    }),
-  },
-  { title: 'ExceptionsByText', ...strict },
-)
+const Preview = namedObject('ExceptionsByText', {
+  ...matching,
+  fingerprint: Type.String({
+    description: 'Identifies the set of entries that would be closed; send it to close them.',
+  }),
+})
 const Closed = Type.Object(matching, { title: 'ExceptionsClosed', ...strict })
 
-const PayoutRule = Type.Object(
-  {
-    id: Id('payoutRule'),
-    rail: railName,
-    text: Type.String({ description: 'The text in lower case, with single blanks.' }),
-    note: Type.String(),
-    status: Type.Enum([...rules.ruleStatuses], {
-      type: 'string',
-      description: '`proposed`: the rule closes nothing until another person makes the same rule.',
-    }),
-    proposedBy: Type.String(),
-    proposedAt: Instant,
-    confirmedBy: TextOrNull,
-    confirmedAt: InstantOrNull,
-    endedAt: InstantOrNull,
-    closedCount: Type.Integer({ minimum: 0, description: 'How many exceptions the rule has closed.' }),
-  },
-  { title: 'PayoutRule', ...strict },
-)
-const PayoutRules = Type.Object(
-  { rules: Type.Array(PayoutRule), hasMore: Type.Boolean({ description: 'Whether there are older rules.' }) },
-  { title: 'PayoutRules', ...strict },
-)
+const PayoutRule = namedObject('PayoutRule', {
+  id: Id('payoutRule'),
+  rail: railName,
+  text: Type.String({ description: 'The text in lower case, with single blanks.' }),
+  note: Type.String(),
+  status: wordOf(rules.ruleStatuses, {
+    description: '`proposed`: the rule closes nothing until another person makes the same rule.',
+  }),
+  proposedBy: Type.String(),
+  proposedAt: Instant,
+  confirmedBy: TextOrNull,
+  confirmedAt: InstantOrNull,
+  endedAt: InstantOrNull,
+  closedCount: Type.Integer({ minimum: 0, description: 'How many exceptions the rule has closed.' }),
+})
+const PayoutRules = namedObject('PayoutRules', {
+  rules: Type.Array(PayoutRule),
+  hasMore: Type.Boolean({ description: 'Whether there are older rules.' }),
+})
 
 const onlyNotOurs =
   'Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.'
@@ -93,7 +82,7 @@ const previewPayoutExceptions = operation({
   tag,
   summary: 'Preview closing all exceptions with a text',
   description: onlyNotOurs,
-  query: Type.Object({ rail: railName, text }, strict),
+  query: strictObject({ rail: railName, text }),
   success: { description: 'The entries that would be closed.', schema: Preview },
   problems: ['NotFound'],
   async read(reader, { query, context }) {
@@ -111,15 +100,12 @@ const closePayoutExceptionsByText = operation({
   tag,
   summary: 'Close all exceptions with a text',
   description: `Closes each exception with \`ignore\`, after a preview. Refused with 409 if the set of exceptions has changed since the preview. ${onlyNotOurs}`,
-  body: Type.Object(
-    {
-      rail: railName,
-      text,
-      note,
-      fingerprint: Type.String({ maxLength: 64, description: 'The fingerprint of the preview.' }),
-    },
-    { title: 'ClosingByText', ...strict },
-  ),
+  body: namedObject('ClosingByText', {
+    rail: railName,
+    text,
+    note,
+    fingerprint: Type.String({ maxLength: 64, description: 'The fingerprint of the preview.' }),
+  }),
   success: { description: 'The entries that were closed.', schema: Closed },
   problems: ['NotFound'],
   async write(tx, { operator, body, now, context }) {
@@ -142,13 +128,10 @@ const listPayoutRules = operation({
   tag,
   summary: 'List the rules that close exceptions',
   description: 'Newest first, including ended rules.',
-  query: Type.Object(
-    {
-      after: Type.Optional(Id('payoutRule', 'The id of the last rule of this page, to get the next page.')),
-      take: pageQuery.take,
-    },
-    strict,
-  ),
+  query: strictObject({
+    after: Type.Optional(Id('payoutRule', 'The id of the last rule of this page, to get the next page.')),
+    take: pageQuery.take,
+  }),
   success: { description: 'One page of rules.', schema: PayoutRules },
   async read(reader, { query }) {
     const { take } = pageOf(query)
@@ -166,7 +149,7 @@ const createPayoutRule = operation({
   tag,
   summary: 'Make a rule that closes exceptions',
   description: `New entries with the text are closed with \`ignore\` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. To close exceptions that are already open, use \`closePayoutExceptionsByText\`. ${onlyNotOurs}`,
-  body: Type.Object({ rail: railName, text, note }, { title: 'NewPayoutRule', ...strict }),
+  body: namedObject('NewPayoutRule', { rail: railName, text, note }),
   success: { description: 'The rule.', schema: PayoutRule },
   problems: ['NotFound'],
   async write(tx, { operator, body, now, context }) {

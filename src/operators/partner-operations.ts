@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Tx } from '../database/database.ts'
 import { operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
 import { faultOf, SomeSettings } from '../partners/settings.ts'
@@ -26,22 +26,19 @@ export const listPartners = operation({
   tag,
   summary: 'List partners',
   description: 'Newest first.',
-  query: Type.Object(
-    {
-      search: Type.Optional(
-        Type.String({
-          minLength: 1,
-          maxLength: 140,
-          description: 'Only partners whose name contains this text, in any letter case, or with this id.',
-          examples: ['acme'],
-        }),
-      ),
-      state: Type.Optional(PartnerState),
-      ...pageQuery,
-      ...afterQuery('partner'),
-    },
-    strict,
-  ),
+  query: strictObject({
+    search: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 140,
+        description: 'Only partners whose name contains this text, in any letter case, or with this id.',
+        examples: ['acme'],
+      }),
+    ),
+    state: Type.Optional(PartnerState),
+    ...pageQuery,
+    ...afterQuery('partner'),
+  }),
   success: { description: 'One page of partners.', schema: Partners },
   problems: ['NotFound'],
   async read(reader, { query }) {

@@ -1,7 +1,6 @@
 import { Type } from 'typebox'
-import { Count, TextOrNull } from '../contract/fields.ts'
-import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
+import { Count, namedObject, nullable, strict, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { visibleFormat } from '../kernel/text.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import { scopes } from '../partners/api-keys.ts'
@@ -19,9 +18,8 @@ export function line(charactersMax: number, options: { description?: string; exa
   })
 }
 
-export const PartnerState = Type.Enum(['open', 'paused', 'suspended'], {
+export const PartnerState = wordOf(['open', 'paused', 'suspended'], {
   title: 'PartnerState',
-  type: 'string',
   description:
     '`paused`: members cannot withdraw. `suspended`: every request of the partner is refused, whether it is paused or not.',
 })
@@ -29,14 +27,14 @@ export const PartnerState = Type.Enum(['open', 'paused', 'suspended'], {
 const Stop = Type.Object(
   {
     since: InstantOrNull,
-    by: Type.Union([Type.String(), Type.Null()], { description: 'The actor as in the audit log.' }),
+    by: nullable(Type.String(), 'The actor as in the audit log.'),
     reason: TextOrNull,
   },
   { title: 'PartnerStop', description: 'Null where the audit log has no record.', ...strict },
 )
 
 /** Why a partner is stopped; null if it is not. */
-export const stops = { paused: Type.Union([Stop, Type.Null()]), suspended: Type.Union([Stop, Type.Null()]) }
+export const stops = { paused: nullable(Stop), suspended: nullable(Stop) }
 
 const summary = {
   id: Id('partner'),
@@ -47,117 +45,87 @@ const summary = {
 
 const { properties: settings } = Settings
 
-export const Partners = Type.Object(
-  {
-    partners: Type.Array(
-      Type.Object(
-        { ...summary, country: settings.country, timeZone: settings.timeZone },
-        { title: 'PartnerSummary', ...strict },
-      ),
-    ),
-    total: Type.Integer({ minimum: 0 }),
-    skip: Count,
-    take: Count,
-  },
-  { title: 'Partners', ...strict },
-)
+export const Partners = namedObject('Partners', {
+  partners: Type.Array(
+    namedObject('PartnerSummary', { ...summary, country: settings.country, timeZone: settings.timeZone }),
+  ),
+  total: Type.Integer({ minimum: 0 }),
+  skip: Count,
+  take: Count,
+})
 
-export const Partner = Type.Object(
-  {
-    ...summary,
-    ...stops,
-    settings: Settings,
-    openCycle: Type.Union([
-      Type.Object({ id: Id('payCycle'), startDate: Day, endDate: Day }, { title: 'OpenPayCycle', ...strict }),
-      Type.Null(),
-    ]),
-    floats: Type.Array(Float),
-    keys: Type.Object({ valid: Count, expired: Count, revoked: Count }, { title: 'KeyCounts', ...strict }),
-    members: Type.Object({ active: Count, invited: Count, inactive: Count }, { title: 'MemberCounts', ...strict }),
-  },
-  { title: 'Partner', ...strict },
-)
+export const Partner = namedObject('Partner', {
+  ...summary,
+  ...stops,
+  settings: Settings,
+  openCycle: nullable(namedObject('OpenPayCycle', { id: Id('payCycle'), startDate: Day, endDate: Day })),
+  floats: Type.Array(Float),
+  keys: namedObject('KeyCounts', { valid: Count, expired: Count, revoked: Count }),
+  members: namedObject('MemberCounts', { active: Count, invited: Count, inactive: Count }),
+})
 
-export const NewPartner = Type.Object(
-  {
-    name: line(140, { examples: ['Acme Couriers'] }),
-    settings: Type.Optional(SomeSettings),
-  },
-  { title: 'NewPartner', ...strict },
-)
+export const NewPartner = namedObject('NewPartner', {
+  name: line(140, { examples: ['Acme Couriers'] }),
+  settings: Type.Optional(SomeSettings),
+})
 
-export const ReasonGiven = Type.Object(
-  {
-    reason: Type.Optional(
-      line(200, { description: 'For the audit log. Must not contain personal data.', examples: ['bank outage'] }),
-    ),
-  },
-  { title: 'ReasonGiven', ...strict },
-)
+export const ReasonGiven = namedObject('ReasonGiven', {
+  reason: Type.Optional(
+    line(200, { description: 'For the audit log. Must not contain personal data.', examples: ['bank outage'] }),
+  ),
+})
 
-const Scope = Type.Enum([...scopes], { title: 'Scope', type: 'string' })
+const Scope = wordOf(scopes, { title: 'Scope' })
 
 const apiKey = {
   id: Id('apiKey'),
   hint: Type.String({ description: 'The first characters of the key.', examples: ['mm_test_2a4B…'] }),
-  state: Type.Enum(['valid', 'expired', 'revoked'], { type: 'string' }),
+  state: wordOf(['valid', 'expired', 'revoked']),
   scopes: Type.Array(Scope),
   createdAt: Instant,
   expiresAt: InstantOrNull,
   revokedAt: InstantOrNull,
-  lastUsedAt: Type.Union([Instant, Type.Null()], { description: 'To the minute.' }),
+  lastUsedAt: nullable(Instant, 'To the minute.'),
 }
 
 export const ApiKey = Type.Object(apiKey, { title: 'ApiKey', ...strict })
 
-export const ApiKeyOfPartner = Type.Object(
-  { ...apiKey, partnerId: Id('partner') },
-  { title: 'ApiKeyOfPartner', ...strict },
-)
+export const ApiKeyOfPartner = namedObject('ApiKeyOfPartner', { ...apiKey, partnerId: Id('partner') })
 
-export const ApiKeys = Type.Object(
-  {
-    keys: Type.Array(ApiKey),
-    hasMore: Type.Boolean({ description: 'Whether there are more keys after the last of these.' }),
-  },
-  { title: 'ApiKeys', ...strict },
-)
+export const ApiKeys = namedObject('ApiKeys', {
+  keys: Type.Array(ApiKey),
+  hasMore: Type.Boolean({ description: 'Whether there are more keys after the last of these.' }),
+})
 
-export const ApiKeyWithSecret = Type.Object(
-  { ...apiKey, secret: Type.Union([Type.String(), Type.Null()], { description: 'The whole key; null in a replay.' }) },
-  { title: 'ApiKeyWithSecret', ...strict },
-)
+export const ApiKeyWithSecret = namedObject('ApiKeyWithSecret', {
+  ...apiKey,
+  secret: nullable(Type.String(), 'The whole key; null in a replay.'),
+})
 
 /** The body may be left out. */
 export const ApiKeyRotation = Type.Optional(
-  Type.Object(
-    {
-      overlapSeconds: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: 2_592_000,
-          description:
-            'How many seconds the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. By default, until it expires or is revoked.',
-        }),
-      ),
-    },
-    { title: 'ApiKeyRotation', ...strict },
-  ),
-)
-
-export const NewApiKey = Type.Object(
-  {
-    scopes: Type.Optional(
-      Type.Array(Scope, {
-        minItems: 1,
-        maxItems: scopes.length,
-        uniqueItems: true,
-        description: 'By default, all scopes.',
+  namedObject('ApiKeyRotation', {
+    overlapSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2_592_000,
+        description:
+          'How many seconds the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. By default, until it expires or is revoked.',
       }),
     ),
-    expiresInDays: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 36_500, description: 'By default, the key is valid until it is revoked.' }),
-    ),
-  },
-  { title: 'NewApiKey', ...strict },
+  }),
 )
+
+export const NewApiKey = namedObject('NewApiKey', {
+  scopes: Type.Optional(
+    Type.Array(Scope, {
+      minItems: 1,
+      maxItems: scopes.length,
+      uniqueItems: true,
+      description: 'By default, all scopes.',
+    }),
+  ),
+  expiresInDays: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 36_500, description: 'By default, the key is valid until it is revoked.' }),
+  ),
+})

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { fromWire } from '../kernel/money.ts'
+import { namedObject } from '../kernel/schemas.ts'
 import { decideOutcomeOfTwo } from '../payouts/books/decisions-of-two.ts'
 import type { OutcomeByHand } from '../payouts/books/outcomes.ts'
 import * as unsentBatches from '../payouts/books/unsent-batches.ts'
@@ -54,10 +54,9 @@ const removePayment = operation({
   summary: 'Take a payment out of an unsent batch',
   description: 'The withdrawal fails, so the member gets the money back.',
   params: ofPayment,
-  body: Type.Object(
-    { reason: line(140, { description: 'The reason; the partner and the member read it.' }) },
-    { title: 'PaymentRemoval', ...strict },
-  ),
+  body: namedObject('PaymentRemoval', {
+    reason: line(140, { description: 'The reason; the partner and the member read it.' }),
+  }),
   success: { description: 'The payment was removed.', schema: RemovedPayment },
   problems: ['NotFound'],
   async write(tx, { operator, params, body, now }) {

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { isIdOf } from '../kernel/ids.ts'
+import { namedObject, strictObject } from '../kernel/schemas.ts'
 import { findPayout } from '../payouts/books/decided-payments.ts'
 import { confirmProposal } from '../payouts/books/decisions-of-two.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
@@ -18,7 +18,7 @@ const ofSubject = Type.Object({
     examples: ['MMK7Q2MZ4TB5XJ3A'],
   }),
 })
-const Settled = Type.Object({ subject: Type.String() }, { title: 'SettledProposal', ...strict })
+const Settled = namedObject('SettledProposal', { subject: Type.String() })
 
 const listPayoutProposals = operation({
   id: 'listPayoutProposals',
@@ -29,18 +29,15 @@ const listPayoutProposals = operation({
   summary: 'List decisions that wait for a second person',
   description:
     'Decisions about exceptions, and outcomes of payments recorded by hand, ordered by subject. A proposal ends when its exception is closed or its payment is answered. Batches that wait for approval and proposed rules are in their own lists.',
-  query: Type.Object(
-    {
-      after: Type.Optional(
-        Type.String({
-          maxLength: 255,
-          description: 'The subject of the last proposal of this page, to get the next page.',
-        }),
-      ),
-      take: pageQuery.take,
-    },
-    strict,
-  ),
+  query: strictObject({
+    after: Type.Optional(
+      Type.String({
+        maxLength: 255,
+        description: 'The subject of the last proposal of this page, to get the next page.',
+      }),
+    ),
+    take: pageQuery.take,
+  }),
   success: { description: 'One page of proposals.', schema: OpenProposals },
   async read(reader, { query }) {
     const { take } = pageOf(query)

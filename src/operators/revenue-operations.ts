@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { readRevenue } from '../fees/revenue.ts'
 import { type FeeLine, type FeeStatement, readStatement } from '../fees/statement.ts'
@@ -8,6 +7,7 @@ import { csvHeaders } from '../http/bodies/csv.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, fromWire, inDecimals, signedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { namedObject, strictObject } from '../kernel/schemas.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import { findState } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
@@ -23,32 +23,23 @@ export const Month = Type.String({
   examples: ['2026-03'],
 })
 
-const Revenues = Type.Object(
-  {
-    revenue: Type.Array(
-      Type.Object(
-        {
-          currency: CurrencyCode,
-          inFloat: signedMoney(
-            'Collected fees that are still in the float. Less than zero if fees were booked back after they were taken out.',
-          ),
-          collected: signedMoney('Fees of members that have become revenue, less those booked back.'),
-          withdrawn: signedMoney('The part that was taken out of the float.'),
-          arriving: signedMoney('Fees of members that settlements cover, and whose money has not arrived.'),
-          invoiced: signedMoney('Employers’ fees that open invoices bill.'),
-          paid: signedMoney('Employers’ fees whose invoices are paid.'),
-        },
-        { title: 'Revenue', ...strict },
+const Revenues = namedObject('Revenues', {
+  revenue: Type.Array(
+    namedObject('Revenue', {
+      currency: CurrencyCode,
+      inFloat: signedMoney(
+        'Collected fees that are still in the float. Less than zero if fees were booked back after they were taken out.',
       ),
-    ),
-  },
-  { title: 'Revenues', ...strict },
-)
+      collected: signedMoney('Fees of members that have become revenue, less those booked back.'),
+      withdrawn: signedMoney('The part that was taken out of the float.'),
+      arriving: signedMoney('Fees of members that settlements cover, and whose money has not arrived.'),
+      invoiced: signedMoney('Employers’ fees that open invoices bill.'),
+      paid: signedMoney('Employers’ fees whose invoices are paid.'),
+    }),
+  ),
+})
 
-const RevenueAfterMovement = Type.Object(
-  { movement: RecordedMovement, ...Revenues.properties },
-  { title: 'RevenueAfterMovement', ...strict },
-)
+const RevenueAfterMovement = namedObject('RevenueAfterMovement', { movement: RecordedMovement, ...Revenues.properties })
 
 const count = (description: string) => Type.Integer({ description })
 const feeColumns = {
@@ -60,30 +51,20 @@ const feeColumns = {
   employerFeesGivenBack: signedMoney('Their fees that the employer had to pay.'),
 }
 
-const Statement = Type.Object(
-  {
-    month: Month,
-    lines: Type.Array(
-      Type.Object(
-        { day: Day, tier: Type.String({ examples: ['Bronze'] }), ...feeColumns },
-        { title: 'FeeLine', ...strict },
-      ),
-      { description: 'By day and tier.' },
-    ),
-    sums: Type.Array(
-      Type.Object(
-        {
-          currency: CurrencyCode,
-          ...feeColumns,
-          collected: signedMoney('Fees of members that became revenue in the month, less those booked back.'),
-        },
-        { title: 'FeeSums', ...strict },
-      ),
-      { description: 'Per currency.' },
-    ),
-  },
-  { title: 'FeeStatement', ...strict },
-)
+const Statement = namedObject('FeeStatement', {
+  month: Month,
+  lines: Type.Array(namedObject('FeeLine', { day: Day, tier: Type.String({ examples: ['Bronze'] }), ...feeColumns }), {
+    description: 'By day and tier.',
+  }),
+  sums: Type.Array(
+    namedObject('FeeSums', {
+      currency: CurrencyCode,
+      ...feeColumns,
+      collected: signedMoney('Fees of members that became revenue in the month, less those booked back.'),
+    }),
+    { description: 'Per currency.' },
+  ),
+})
 
 const getRevenue = operation({
   id: 'getRevenue',
@@ -111,16 +92,13 @@ const withdrawRevenue = operation({
   description:
     'Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.',
   params,
-  body: Type.Object(
-    {
-      amount: WireMoney,
-      reference: line(140, {
-        description: 'Your reference, for example the bank’s. A second movement with it does nothing.',
-        examples: ['fees 2026-03'],
-      }),
-    },
-    { title: 'RevenueMovement', ...strict },
-  ),
+  body: namedObject('RevenueMovement', {
+    amount: WireMoney,
+    reference: line(140, {
+      description: 'Your reference, for example the bank’s. A second movement with it does nothing.',
+      examples: ['fees 2026-03'],
+    }),
+  }),
   success: { description: 'The movement, and the revenue after it.', schema: RevenueAfterMovement },
   problems: ['NotFound', 'UnprocessableEntity'],
   async write(tx, call) {
@@ -150,7 +128,7 @@ const getFeeStatement = operation({
   description:
     'The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.',
   params,
-  query: Type.Object({ month: Month }, strict),
+  query: strictObject({ month: Month }),
   success: {
     description: 'The statement, or its lines as a file.',
     schema: Statement,

@@ -1,11 +1,10 @@
 import { type Static, Type } from 'typebox'
-import { Count } from '../contract/fields.ts'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { type Currency, CurrencyCode, fromWire, toWire, WireMoney } from '../kernel/money.ts'
+import { Count, described, namedObject, nullable } from '../kernel/schemas.ts'
 import { Instant } from '../kernel/time.ts'
 import * as members from '../members/members.ts'
 import { partnerNow } from '../partners/clocks.ts'
@@ -24,77 +23,57 @@ const params = Type.Object({ partnerId: Id('partner'), tier: line(60, { examples
 
 const Version = {
   version: Type.Integer({ minimum: 1 }),
-  since: Type.Unsafe<string>({ ...Instant, description: 'When this version took effect.' }),
+  since: described(Instant, 'When this version took effect.'),
   ...termFields,
 }
-const Members = Type.Object({ active: Count, invited: Count }, { title: 'TierMembers', ...strict })
+const Members = namedObject('TierMembers', { active: Count, invited: Count })
 
-const OperatorTier = Type.Object(
-  { name: Type.String({ examples: ['Bronze'] }), currency: CurrencyCode, members: Members, ...Version },
-  { title: 'OperatorTier', ...strict },
-)
+const OperatorTier = namedObject('OperatorTier', {
+  name: Type.String({ examples: ['Bronze'] }),
+  currency: CurrencyCode,
+  members: Members,
+  ...Version,
+})
 
-const TierHistory = Type.Object(
-  {
-    name: Type.String(),
-    currency: CurrencyCode,
-    members: Members,
-    openIntents: Type.Integer({
-      minimum: 0,
-      description: 'Intents that keep their quoted fee; the limits of new terms apply when they are completed.',
+const TierHistory = namedObject('TierHistory', {
+  name: Type.String(),
+  currency: CurrencyCode,
+  members: Members,
+  openIntents: Type.Integer({
+    minimum: 0,
+    description: 'Intents that keep their quoted fee; the limits of new terms apply when they are completed.',
+  }),
+  versions: Type.Array(
+    namedObject('TierVersion', {
+      ...Version,
+      until: nullable(Instant, 'Null for the version in force.'),
     }),
-    versions: Type.Array(
-      Type.Object(
-        {
-          ...Version,
-          until: Type.Union([Instant, Type.Null()], { description: 'Null for the version in force.' }),
-        },
-        { title: 'TierVersion', ...strict },
-      ),
-      { description: 'Newest first.' },
-    ),
-  },
-  { title: 'TierHistory', ...strict },
-)
+    { description: 'Newest first.' },
+  ),
+})
 
-const NewTerms = Type.Object(
-  {
-    currency: CurrencyCode,
-    version: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
-      description:
-        'The version that the new terms follow, so that no change of another operator is lost. Null creates the tier.',
-    }),
-    ...termFields,
-  },
-  { title: 'NewTierTerms', ...strict },
-)
+const NewTerms = namedObject('NewTierTerms', {
+  currency: CurrencyCode,
+  version: nullable(
+    Type.Integer({ minimum: 1 }),
+    'The version that the new terms follow, so that no change of another operator is lost. Null creates the tier.',
+  ),
+  ...termFields,
+})
 
-const Affected = Type.Object({ members: Count, total: WireMoney }, { title: 'AffectedMembers', ...strict })
-const TierPreview = Type.Object(
-  {
-    hasChanged: Type.Boolean({ description: 'Whether the terms differ from those in force.' }),
-    members: Members,
-    openIntents: Count,
-    gain: Type.Unsafe<Static<typeof Affected>>({
-      ...Affected,
-      description: 'Members who could receive more, and how much more together.',
-    }),
-    lose: Type.Unsafe<Static<typeof Affected>>({
-      ...Affected,
-      description: 'Members who could receive less, and how much less together.',
-    }),
-    unchanged: Count,
-    most: Type.Array(
-      Type.Object(
-        { memberId: Id('member'), before: WireMoney, after: WireMoney },
-        { title: 'MemberEffect', ...strict },
-      ),
-      { description: 'The members with the largest differences, at most 20.' },
-    ),
-    isComplete: Type.Boolean({ description: 'False if only the first 100,000 members of the tier were compared.' }),
-  },
-  { title: 'TierPreview', ...strict },
-)
+const Affected = namedObject('AffectedMembers', { members: Count, total: WireMoney })
+const TierPreview = namedObject('TierPreview', {
+  hasChanged: Type.Boolean({ description: 'Whether the terms differ from those in force.' }),
+  members: Members,
+  openIntents: Count,
+  gain: described(Affected, 'Members who could receive more, and how much more together.'),
+  lose: described(Affected, 'Members who could receive less, and how much less together.'),
+  unchanged: Count,
+  most: Type.Array(namedObject('MemberEffect', { memberId: Id('member'), before: WireMoney, after: WireMoney }), {
+    description: 'The members with the largest differences, at most 20.',
+  }),
+  isComplete: Type.Boolean({ description: 'False if only the first 100,000 members of the tier were compared.' }),
+})
 
 const listTiers = operation({
   id: 'listTiers',
@@ -107,7 +86,7 @@ const listTiers = operation({
   params: ofPartner,
   success: {
     description: 'All tiers.',
-    schema: Type.Object({ tiers: Type.Array(OperatorTier) }, { title: 'OperatorTiers', ...strict }),
+    schema: namedObject('OperatorTiers', { tiers: Type.Array(OperatorTier) }),
   },
   problems: ['NotFound'],
   async read(reader, { params: { partnerId } }) {

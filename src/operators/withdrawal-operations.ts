@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { type Call, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
+import { namedObject, nullable, strictObject } from '../kernel/schemas.ts'
 import * as members from '../members/members.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import { findState } from '../partners/partners.ts'
@@ -34,33 +34,27 @@ const listWithdrawals = operation({
   tag,
   summary: 'List withdrawals',
   description: 'Of all partners, newest first.',
-  query: Type.Object(
-    {
-      partnerId: Type.Optional(Id('partner', 'Only withdrawals of this partner.')),
-      memberId: Type.Optional(Id('member', 'Only withdrawals of this member.')),
-      statuses: Type.Optional(
-        Type.Array(WithdrawalStatus, { maxItems: statuses.length, description: 'Only with one of these statuses.' }),
-      ),
-      isStuck: Type.Optional(
-        Type.Boolean({
-          description:
-            'If true, only withdrawals that need attention: by the partner’s clock with `partnerId` or `memberId`, otherwise by real time.',
-        }),
-      ),
-      after: Type.Optional(Id('withdrawal', 'The id of the last withdrawal of this page, to get the next page.')),
-      take: pageQuery.take,
-    },
-    strict,
-  ),
+  query: strictObject({
+    partnerId: Type.Optional(Id('partner', 'Only withdrawals of this partner.')),
+    memberId: Type.Optional(Id('member', 'Only withdrawals of this member.')),
+    statuses: Type.Optional(
+      Type.Array(WithdrawalStatus, { maxItems: statuses.length, description: 'Only with one of these statuses.' }),
+    ),
+    isStuck: Type.Optional(
+      Type.Boolean({
+        description:
+          'If true, only withdrawals that need attention: by the partner’s clock with `partnerId` or `memberId`, otherwise by real time.',
+      }),
+    ),
+    after: Type.Optional(Id('withdrawal', 'The id of the last withdrawal of this page, to get the next page.')),
+    take: pageQuery.take,
+  }),
   success: {
     description: 'One page of withdrawals.',
-    schema: Type.Object(
-      {
-        withdrawals: Type.Array(InspectedWithdrawal),
-        hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
-      },
-      { title: 'InspectedWithdrawals', ...strict },
-    ),
+    schema: namedObject('InspectedWithdrawals', {
+      withdrawals: Type.Array(InspectedWithdrawal),
+      hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
+    }),
   },
   problems: ['NotFound'],
   async read(reader, call) {
@@ -86,10 +80,7 @@ const inspectWithdrawal = operation({
   params,
   success: {
     description: 'The withdrawal.',
-    schema: Type.Object(
-      { ...WithdrawalDetails.properties, ...inspectedFields },
-      { title: 'InspectedWithdrawalDetails', ...strict },
-    ),
+    schema: namedObject('InspectedWithdrawalDetails', { ...WithdrawalDetails.properties, ...inspectedFields }),
   },
   problems: ['NotFound'],
   async read(reader, call) {
@@ -114,14 +105,11 @@ const getWithdrawalHistory = operation({
   params,
   success: {
     description: 'The timeline.',
-    schema: Type.Object(
-      {
-        ...WithdrawalTimeline.properties,
-        partnerId: Id('partner'),
-        payout: Type.Union([Payout, Type.Null()], { description: 'Null until the withdrawal is submitted.' }),
-      },
-      { title: 'WithdrawalHistory', ...strict },
-    ),
+    schema: namedObject('WithdrawalHistory', {
+      ...WithdrawalTimeline.properties,
+      partnerId: Id('partner'),
+      payout: nullable(Payout, 'Null until the withdrawal is submitted.'),
+    }),
   },
   problems: ['NotFound'],
   async read(reader, call) {

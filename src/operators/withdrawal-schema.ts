@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
+import { described, nullable, strict, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import { type Inspected, stuckReasons } from '../withdrawals/inspection.ts'
 import { WithdrawalStatus } from '../withdrawals/schema.ts'
@@ -19,20 +19,14 @@ export const inspectedFields = {
   fee: WireMoney,
   employerFee: WireMoney,
   createdAt: Instant,
-  dueAt: Type.Unsafe<string | null>({
-    ...InstantOrNull,
-    description: 'When its next step with the bank is due; null if there is none.',
-  }),
+  dueAt: described(InstantOrNull, 'When its next step with the bank is due; null if there is none.'),
   attempts: Type.Integer({ minimum: 0, description: 'Calls to the bank so far.' }),
-  reason: Type.Union([Type.String(), Type.Null()], {
-    description: 'Why it entered its status, in the words of the bank or of the caller.',
-  }),
-  adjustedInCycleId: Type.Union([Id('payCycle'), Type.Null()], {
-    description: 'The pay cycle that its refund was booked in, if its own had closed by then.',
-  }),
-  stuck: Type.Union([Type.Enum([...stuckReasons], { type: 'string' }), Type.Null()], {
-    description: 'Why it needs attention; null if it does not.',
-  }),
+  reason: nullable(Type.String(), 'Why it entered its status, in the words of the bank or of the caller.'),
+  adjustedInCycleId: nullable(
+    Id('payCycle'),
+    'The pay cycle that its refund was booked in, if its own had closed by then.',
+  ),
+  stuck: nullable(wordOf(stuckReasons), 'Why it needs attention; null if it does not.'),
 }
 
 export const InspectedWithdrawal = Type.Object(inspectedFields, { title: 'InspectedWithdrawal', ...strict })

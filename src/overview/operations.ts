@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { type Currency, CurrencyCode } from '../kernel/money.ts'
+import { described, strictObject, wordOf } from '../kernel/schemas.ts'
 import { addDays, dayIn, daysBetween } from '../kernel/time.ts'
 import { listCurrencies } from '../tiers/tiers.ts'
 import { readers } from '../users/roles.ts'
@@ -53,28 +53,20 @@ const getOverviewSeries = operation({
   tag,
   summary: 'Get withdrawals over time',
   description: `By day, for up to ${limits.daysMax} days (by default the last ${limits.daysDefault}), or by pay cycle, for the last cycles.`,
-  query: Type.Object(
-    {
-      currency: Type.Optional(
-        Type.Unsafe<Currency>({
-          ...CurrencyCode,
-          description: 'The default is the currency of your first tier.',
-        }),
-      ),
-      by: Type.Optional(Type.Enum(['day', 'cycle'], { type: 'string', default: 'day' })),
-      from: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'First day. Only with `by=day`.' })),
-      to: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'Last day. Only with `by=day`.' })),
-      cycles: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: limits.cyclesMax,
-          default: limits.cyclesDefault,
-          description: 'How many pay cycles, including the open one. Only with `by=cycle`.',
-        }),
-      ),
-    },
-    strict,
-  ),
+  query: strictObject({
+    currency: Type.Optional(described(CurrencyCode, 'The default is the currency of your first tier.')),
+    by: Type.Optional(wordOf(['day', 'cycle'], { default: 'day' })),
+    from: Type.Optional(described(GivenDay, 'First day. Only with `by=day`.')),
+    to: Type.Optional(described(GivenDay, 'Last day. Only with `by=day`.')),
+    cycles: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.cyclesMax,
+        default: limits.cyclesDefault,
+        description: 'How many pay cycles, including the open one. Only with `by=cycle`.',
+      }),
+    ),
+  }),
   success: { description: 'The series.', schema: Series },
   async run({ partner, now, query, context }, { read }) {
     const { by = 'day', cycles } = query

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { type Currency, CurrencyCode, SignedMoney, sumToWire, WireMoney } from '../kernel/money.ts'
+import { described, namedObject, nullable, strict } from '../kernel/schemas.ts'
 import { Day, Instant } from '../kernel/time.ts'
 import type { Overview, Point } from './overview.ts'
 import type { Totals } from './totals.ts'
@@ -25,65 +25,57 @@ const WithdrawalTotals = Type.Object(
   },
 )
 
-export const OverviewAnswer = Type.Object(
-  {
-    isComplete: Type.Boolean({
-      description: 'False if the totals lack the latest withdrawals, because there are many.',
+export const OverviewAnswer = namedObject('Overview', {
+  isComplete: Type.Boolean({
+    description: 'False if the totals lack the latest withdrawals, because there are many.',
+  }),
+  members: namedObject('MemberCounts', { active: count, invited: count, inactive: count }),
+  openCycle: nullable(
+    namedObject('OverviewPayCycle', {
+      id: Id('payCycle'),
+      startDate: Day,
+      endDate: Day,
+      daysLeft: Type.Integer({ minimum: 0, description: 'Including today.' }),
     }),
-    members: Type.Object({ active: count, invited: count, inactive: count }, { title: 'MemberCounts', ...strict }),
-    openCycle: Type.Union([
-      Type.Object(
-        {
-          id: Id('payCycle'),
-          startDate: Day,
-          endDate: Day,
-          daysLeft: Type.Integer({ minimum: 0, description: 'Including today.' }),
-        },
-        { title: 'OverviewPayCycle', ...strict },
+  ),
+  currencies: Type.Array(
+    namedObject('OverviewCurrency', {
+      currency: CurrencyCode,
+      available: described(WireMoney, 'The sum that all members can withdraw.'),
+      today: WithdrawalTotals,
+      cycle: WithdrawalTotals,
+      inFlight: Type.Object(
+        { withdrawals: count, netAmount: WireMoney },
+        { title: 'InFlight', description: 'Held and submitted withdrawals.', ...strict },
       ),
-      Type.Null(),
-    ]),
-    currencies: Type.Array(
-      Type.Object(
-        {
-          currency: CurrencyCode,
-          available: Type.Unsafe<object>({ ...WireMoney, description: 'The sum that all members can withdraw.' }),
-          today: WithdrawalTotals,
-          cycle: WithdrawalTotals,
-          inFlight: Type.Object(
-            { withdrawals: count, netAmount: WireMoney },
-            { title: 'InFlight', description: 'Held and submitted withdrawals.', ...strict },
-          ),
-          float: SignedMoney,
-          free: SignedMoney,
-          floor: Type.Union([WireMoney, Type.Null()]),
-          lowSince: Type.Union([Instant, Type.Null()]),
-        },
-        { title: 'OverviewCurrency', ...strict },
-      ),
-    ),
-    needsDecision: Type.Object(
-      { memberJobs: count, payoutExceptions: count, failingWebhooks: count, cyclesToSettle: count, lowFloats: count },
-      { title: 'NeedsDecision', ...strict },
-    ),
-  },
-  { title: 'Overview', ...strict },
-)
+      float: SignedMoney,
+      free: SignedMoney,
+      floor: nullable(WireMoney),
+      lowSince: nullable(Instant),
+    }),
+  ),
+  needsDecision: namedObject('NeedsDecision', {
+    memberJobs: count,
+    payoutExceptions: count,
+    failingWebhooks: count,
+    cyclesToSettle: count,
+    lowFloats: count,
+  }),
+})
 
-export const Series = Type.Object(
-  {
-    currency: CurrencyCode,
-    points: Type.Array(
-      Type.Object(
-        { from: Day, to: Day, payCycleId: Type.Union([Id('payCycle'), Type.Null()]), totals: WithdrawalTotals },
-        { title: 'OverviewPoint', ...strict },
-      ),
-      { description: 'Oldest first. Both days are included.' },
-    ),
-    isComplete: Type.Boolean(),
-  },
-  { title: 'OverviewSeries', ...strict },
-)
+export const Series = namedObject('OverviewSeries', {
+  currency: CurrencyCode,
+  points: Type.Array(
+    namedObject('OverviewPoint', {
+      from: Day,
+      to: Day,
+      payCycleId: nullable(Id('payCycle')),
+      totals: WithdrawalTotals,
+    }),
+    { description: 'Oldest first. Both days are included.' },
+  ),
+  isComplete: Type.Boolean(),
+})
 
 export function overviewOnWire({ members, openCycle, currencies, needsDecision }: Overview, isComplete: boolean) {
   return {

@@ -1,6 +1,6 @@
 import { isSupportedCountry } from 'libphonenumber-js'
 import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
+import { strict, wordOf } from '../kernel/schemas.ts'
 
 // The limit of `Ustrd` in pain.001.
 const remittanceCharsMax = 140
@@ -166,7 +166,7 @@ function whole(description: string, { min, max }: { min: number; max: number }) 
 }
 
 function choice<const Choices extends Record<string, string>>(description: string, choices: Choices) {
-  const schema = Type.Enum(Object.keys(choices) as (keyof Choices & string)[], { type: 'string', description })
+  const schema = wordOf(Object.keys(choices) as (keyof Choices & string)[], { description })
   return { kind: 'choice', description, choices, schema } as const
 }
 

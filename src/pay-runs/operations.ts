@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import type { Tx } from '../database/database.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
 import { type Call, operation } from '../http/operation.ts'
@@ -8,6 +7,7 @@ import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, SignedMoney, toWire } from '../kernel/money.ts'
 import { mapInSlices } from '../kernel/pace.ts'
+import { namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { payroll, readers } from '../users/roles.ts'
@@ -15,45 +15,36 @@ import * as payRuns from './pay-runs.ts'
 import { linesMax } from './rules.ts'
 
 const tag = 'Pay runs'
-const Status = Type.Enum(['Scheduled', 'Available', 'Reverted'], { title: 'PayRunStatus', type: 'string' })
+const Status = wordOf(['Scheduled', 'Available', 'Reverted'], { title: 'PayRunStatus' })
 const instant = { format: 'date-time', examples: ['2026-03-10T09:10:00.000Z'] }
-const InstantOrNull = (description: string) => Type.Union([Type.String(instant), Type.Null()], { description })
+const InstantOrNull = (description: string) => nullable(Type.String(instant), description)
 
 // All lines, at up to 160 bytes each. Without white space, a line has about 90.
 const bodyBytesMax = 16 * 1024 * 1024
 // The largest body over a 2 Mbit/s connection.
 const arrivalMsMax = 70_000
 
-const NewPayRun = Type.Object(
-  {
-    payDetails: Type.Array(
-      Type.Object({ memberId: Id('member'), money: SignedMoney }, { title: 'PayDetail', ...strict }),
-      {
-        maxItems: linesMax,
-        description:
-          'Earnings per member. A negative amount corrects an earlier pay run; 0 changes nothing. A member may have several lines.',
-      },
-    ),
-  },
-  { title: 'NewPayRun', ...strict },
-)
+const NewPayRun = namedObject('NewPayRun', {
+  payDetails: Type.Array(namedObject('PayDetail', { memberId: Id('member'), money: SignedMoney }), {
+    maxItems: linesMax,
+    description:
+      'Earnings per member. A negative amount corrects an earlier pay run; 0 changes nothing. A member may have several lines.',
+  }),
+})
 
 const createdFields = { id: Id('payRun'), payCycleId: Id('payCycle') }
-const ScheduledPayRun = Type.Object(
-  {
-    ...createdFields,
-    status: Type.Literal('Scheduled', { type: 'string' }),
-    scheduledFor: Type.String({
-      ...instant,
-      description: 'When the money becomes available. Nothing moves until then.',
-    }),
-  },
-  { title: 'ScheduledPayRun', ...strict },
-)
-const AvailablePayRun = Type.Object(
-  { ...createdFields, status: Type.Literal('Available', { type: 'string' }) },
-  { title: 'AvailablePayRun', ...strict },
-)
+const ScheduledPayRun = namedObject('ScheduledPayRun', {
+  ...createdFields,
+  status: Type.Literal('Scheduled', { type: 'string' }),
+  scheduledFor: Type.String({
+    ...instant,
+    description: 'When the money becomes available. Nothing moves until then.',
+  }),
+})
+const AvailablePayRun = namedObject('AvailablePayRun', {
+  ...createdFields,
+  status: Type.Literal('Available', { type: 'string' }),
+})
 
 /** The response of `POST /v1/pay/run`. Existing clients expect one closed shape per status, so no field may be added. */
 const PayRunCreated = Type.Unsafe<Static<typeof ScheduledPayRun | typeof AvailablePayRun>>({
@@ -75,17 +66,14 @@ const payRunFields = {
 }
 const PayRun = Type.Object(payRunFields, { title: 'PayRun', ...strict })
 
-const PayRunDetails = Type.Object(
-  {
-    ...payRunFields,
-    createdAt: Type.String(instant),
-    availableAt: InstantOrNull('When the money became available; null if it has not.'),
-    revertedAt: InstantOrNull('When the pay run was reverted; null if it was not.'),
-    lineCount: Type.Integer({ minimum: 0, description: 'Number of lines in the pay run.' }),
-    totals: Type.Array(SignedMoney, { description: 'Sum of the lines, one entry per currency.' }),
-  },
-  { title: 'PayRunDetails', ...strict },
-)
+const PayRunDetails = namedObject('PayRunDetails', {
+  ...payRunFields,
+  createdAt: Type.String(instant),
+  availableAt: InstantOrNull('When the money became available; null if it has not.'),
+  revertedAt: InstantOrNull('When the pay run was reverted; null if it was not.'),
+  lineCount: Type.Integer({ minimum: 0, description: 'Number of lines in the pay run.' }),
+  totals: Type.Array(SignedMoney, { description: 'Sum of the lines, one entry per currency.' }),
+})
 
 const uploadPayRun = operation({
   id: 'uploadPayRun',
@@ -131,19 +119,16 @@ const getPayRuns = operation({
   tag,
   summary: 'List pay runs',
   description: 'Newest first. If `after` or `before` is unknown, the response is `NotFound`.',
-  query: Type.Object(
-    {
-      statuses: Type.Optional(Type.Array(Status, { maxItems: 3 })),
-      payCycleId: Type.Optional(Id('payCycle')),
-      ...metadataQuery,
-      ...pageQuery,
-      ...cursorQuery('payRun'),
-    },
-    strict,
-  ),
+  query: strictObject({
+    statuses: Type.Optional(Type.Array(Status, { maxItems: 3 })),
+    payCycleId: Type.Optional(Id('payCycle')),
+    ...metadataQuery,
+    ...pageQuery,
+    ...cursorQuery('payRun'),
+  }),
   success: {
     description: 'One page of pay runs.',
-    schema: Type.Object({ payRuns: Type.Array(PayRun), ...totalField, ...pageFields }, { title: 'PayRuns', ...strict }),
+    schema: namedObject('PayRuns', { payRuns: Type.Array(PayRun), ...totalField, ...pageFields }),
   },
   problems: ['NotFound'],
   async read(reader, { partner, query }) {

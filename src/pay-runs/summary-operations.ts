@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { consoleOperation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire } from '../kernel/money.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import { readers } from '../users/roles.ts'
 import { listAuthors } from '../users/users.ts'
 import * as payRuns from './pay-runs.ts'
@@ -14,7 +14,7 @@ const getPayRunSummaries = consoleOperation({
   path: '/console/v1/pay-runs',
   scope: 'pay:read',
   roles: readers,
-  query: Type.Object({ ids: Type.Array(Id('payRun'), { minItems: 1, maxItems: 100 }) }, strict),
+  query: strictObject({ ids: Type.Array(Id('payRun'), { minItems: 1, maxItems: 100 }) }),
   async read(reader, { partner, query: { ids }, user }) {
     const summaries = await payRuns.listSummaries(reader, { partnerId: partner.id, payRunIds: ids })
     const authors = await listAuthors(reader, {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Ajv } from 'ajv'
 import { Type } from 'typebox'
 import { SettingsProblem } from '../config.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import type { Mode } from '../partners/partners.ts'
 import type { ChannelType, Rail } from './channels/rail.ts'
 import { channelTypes } from './registry.ts'
@@ -53,20 +54,17 @@ function typesIn(given: unknown): Set<unknown> {
 
 /** The `type` decides which schema a rail has, so that its faults are those of that type alone. */
 function compile(types: readonly ChannelType[]) {
-  const RailsFile = Type.Object(
-    {
-      rails: Type.Array(
-        Type.Unsafe<GivenRail>({
-          type: 'object',
-          required: ['type'],
-          discriminator: { propertyName: 'type' },
-          oneOf: types.map(({ schema }) => schema),
-        }),
-        { minItems: 1, maxItems: 20 },
-      ),
-    },
-    { additionalProperties: false },
-  )
+  const RailsFile = strictObject({
+    rails: Type.Array(
+      Type.Unsafe<GivenRail>({
+        type: 'object',
+        required: ['type'],
+        discriminator: { propertyName: 'type' },
+        oneOf: types.map(({ schema }) => schema),
+      }),
+      { minItems: 1, maxItems: 20 },
+    ),
+  })
   // Unlike the validator of requests, it reports every fault, so that an operator can correct all of them at once.
   return new Ajv({ allErrors: true, discriminator: true, strict: false }).compile<{ rails: GivenRail[] }>(RailsFile)
 }

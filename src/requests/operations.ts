@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { cursorOf, cutPage, pageOf } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
+import { strictObject, wordOf } from '../kernel/schemas.ts'
 import { GivenDayOrInstant, parseInstant } from '../kernel/time.ts'
 import { tracing } from '../users/roles.ts'
 import * as requests from './requests.ts'
@@ -50,13 +50,10 @@ const getRequestErrors = operation({
   tag,
   summary: 'Count the errors of your requests',
   description: 'Counts by code and hour or day (UTC), oldest first, for at most 7 days.',
-  query: Type.Object(
-    {
-      by: Type.Optional(Type.Enum(['hour', 'day'], { type: 'string', default: 'hour' })),
-      fromDate: Type.Optional(Type.Unsafe<string>(GivenDayOrInstant)),
-    },
-    strict,
-  ),
+  query: strictObject({
+    by: Type.Optional(wordOf(['hour', 'day'], { default: 'hour' })),
+    fromDate: Type.Optional(Type.Unsafe<string>(GivenDayOrInstant)),
+  }),
   success: { description: 'The counts.', schema: RequestErrors },
   async read(reader, { partner, query, receivedAt: now }) {
     const { by = 'hour', fromDate } = query

@@ -3,6 +3,7 @@ import { afterQuery, cursorOf, pageFields, pageOf, pageQuery } from '../contract
 import { fileHeaders } from '../http/bodies/csv.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire } from '../kernel/money.ts'
+import { namedObject, strictObject } from '../kernel/schemas.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import * as partnerBatches from '../payouts/books/partner-batches.ts'
 import { building } from '../users/roles.ts'
@@ -10,10 +11,7 @@ import { BankFile, BankFileAnswers } from './bank-file-schema.ts'
 import { answerBatch } from './bank-files.ts'
 import { sandboxOperation } from './operation.ts'
 
-const BankFiles = Type.Object(
-  { bankFiles: Type.Array(BankFile), ...pageFields },
-  { title: 'SandboxBankFiles', additionalProperties: false },
-)
+const BankFiles = namedObject('SandboxBankFiles', { bankFiles: Type.Array(BankFile), ...pageFields })
 
 const getSandboxBankFiles = sandboxOperation({
   id: 'getSandboxBankFiles',
@@ -25,7 +23,7 @@ const getSandboxBankFiles = sandboxOperation({
   summary: 'List your bank files',
   description:
     'The batches of payments that hold only withdrawals of this partner, newest first. Each batch is sent to the bank in one file. The list is empty unless the operator has configured a rail with files.',
-  query: Type.Object({ ...pageQuery, ...afterQuery('payoutBatch') }, { additionalProperties: false }),
+  query: strictObject({ ...pageQuery, ...afterQuery('payoutBatch') }),
   success: { description: 'One page of batches.', schema: BankFiles },
   problems: ['NotFound'],
   async read(reader, { partner, query, context }) {

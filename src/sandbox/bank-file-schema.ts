@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { WireMoney } from '../kernel/money.ts'
+import { namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
 import { Instant } from '../kernel/time.ts'
 import { batchStatuses } from '../payouts/books/batch-lifecycle.ts'
 import { type AnswerFormat, answerFormats } from '../payouts/formats/answers.ts'
@@ -18,43 +18,36 @@ const reasonText = Type.Optional(
   }),
 )
 
-const BankFileOutcome = Type.Object(
-  {
-    paymentReference: Type.Optional(
-      Type.String({
-        pattern: `^${referencePattern}$`,
-        description:
-          'A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome applies to all payments that are not named.',
-        examples: ['MMABCDEFGHIJKLMN'],
-      }),
-    ),
-    outcome: Type.Enum(['accepted', 'pending', 'paid', 'failed', 'returned'], {
-      type: 'string',
+const BankFileOutcome = strictObject({
+  paymentReference: Type.Optional(
+    Type.String({
+      pattern: `^${referencePattern}$`,
       description:
-        'The bank’s answer. `pain.002`: `accepted`, `pending`, `paid` or `failed`. `camt.054`: `paid` or `returned`. `arucs-csv`: `returned`.',
+        'A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome applies to all payments that are not named.',
+      examples: ['MMABCDEFGHIJKLMN'],
     }),
-    reasonCode: Type.Optional(
-      Type.String({
-        pattern: '^[0-9A-Z]{1,4}$',
-        description:
-          'Why the payment failed or was returned, one character for `arucs-csv`; by default `AC04`, `BE01` (`camt.054`) or `B` (`arucs-csv`). See docs/reference/bank-files.md.',
-        examples: ['AC04'],
-      }),
-    ),
-    reasonText,
-  },
-  strict,
-)
+  ),
+  outcome: wordOf(['accepted', 'pending', 'paid', 'failed', 'returned'], {
+    description:
+      'The bank’s answer. `pain.002`: `accepted`, `pending`, `paid` or `failed`. `camt.054`: `paid` or `returned`. `arucs-csv`: `returned`.',
+  }),
+  reasonCode: Type.Optional(
+    Type.String({
+      pattern: '^[0-9A-Z]{1,4}$',
+      description:
+        'Why the payment failed or was returned, one character for `arucs-csv`; by default `AC04`, `BE01` (`camt.054`) or `B` (`arucs-csv`). See docs/reference/bank-files.md.',
+      examples: ['AC04'],
+    }),
+  ),
+  reasonText,
+})
 export type BankFileOutcome = Static<typeof BankFileOutcome>
 
 const BankFileBatchOutcome = Type.Object(
   {
-    outcome: Type.Enum(['accepted', 'pending', 'rejected'], { type: 'string' }),
+    outcome: wordOf(['accepted', 'pending', 'rejected']),
     level: Type.Optional(
-      Type.Enum([...batchLevels], {
-        type: 'string',
-        description: 'Where the file says so: `GrpSts` (the default) or `PmtInfSts`.',
-      }),
+      wordOf(batchLevels, { description: 'Where the file says so: `GrpSts` (the default) or `PmtInfSts`.' }),
     ),
     reasonCode: Type.Optional(
       Type.String({
@@ -70,8 +63,7 @@ const BankFileBatchOutcome = Type.Object(
 
 export const BankFileAnswers = Type.Object(
   {
-    format: Type.Enum(Object.keys(answerFormats) as AnswerFormat[], {
-      type: 'string',
+    format: wordOf(Object.keys(answerFormats) as AnswerFormat[], {
       description: 'The kind of file. The rail must read it.',
     }),
     batch: Type.Optional(BankFileBatchOutcome),
@@ -88,22 +80,19 @@ export const BankFileAnswers = Type.Object(
 )
 export type BankFileAnswers = Static<typeof BankFileAnswers>
 
-export const BankFile = Type.Object(
-  {
-    batchId: Id('payoutBatch'),
-    rail: Type.String({ description: 'The name of the rail in the operator’s configuration.' }),
-    status: Type.Enum([...batchStatuses], { type: 'string' }),
-    valueDate: Type.String({
-      format: 'date',
-      description: 'The day on which the bank executes the batch; for Bacs, the processing day.',
-    }),
-    paymentCount: Type.Integer({ minimum: 0 }),
-    controlTotal: WireMoney,
-    messageId: Type.String({ description: 'Identifies the batch at the bank.' }),
-    sentAt: Type.Union([Instant, Type.Null()]),
-    formats: Type.Array(Type.Enum(Object.keys(answerFormats) as AnswerFormat[], { type: 'string' }), {
-      description: 'The kinds of files that can answer the batch.',
-    }),
-  },
-  { title: 'SandboxBankFile', ...strict },
-)
+export const BankFile = namedObject('SandboxBankFile', {
+  batchId: Id('payoutBatch'),
+  rail: Type.String({ description: 'The name of the rail in the operator’s configuration.' }),
+  status: wordOf(batchStatuses),
+  valueDate: Type.String({
+    format: 'date',
+    description: 'The day on which the bank executes the batch; for Bacs, the processing day.',
+  }),
+  paymentCount: Type.Integer({ minimum: 0 }),
+  controlTotal: WireMoney,
+  messageId: Type.String({ description: 'Identifies the batch at the bank.' }),
+  sentAt: nullable(Instant),
+  formats: Type.Array(wordOf(Object.keys(answerFormats) as AnswerFormat[]), {
+    description: 'The kinds of files that can answer the batch.',
+  }),
+})

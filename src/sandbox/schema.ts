@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { amountMax, SignedMoney, WireMoney } from '../kernel/money.ts'
+import { namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
 import { GivenDuration, GivenInstant, Instant } from '../kernel/time.ts'
 import { faults } from '../payouts/channels/simulated/simulated-bank.ts'
 import { WithdrawalStatus } from '../withdrawals/schema.ts'
@@ -14,52 +14,35 @@ export const ClockMove = Type.Object(
   {
     to: Type.Optional(GivenInstant),
     by: Type.Optional(GivenDuration),
-    next: Type.Optional(
-      Type.Enum([...nextKinds], {
-        type: 'string',
-        description: 'Moves the clock to the next time that this falls due.',
-      }),
-    ),
+    next: Type.Optional(wordOf(nextKinds, { description: 'Moves the clock to the next time that this falls due.' })),
   },
   { ...strict, minProperties: 1, maxProperties: 1, examples: [{ by: 'P3D' }, { next: 'cycle_close' }] },
 )
 export type ClockMove = Static<typeof ClockMove>
 
-const DueSummary = Type.Object(
-  {
-    due: Type.Enum(Object.keys(dueKinds) as (keyof typeof dueKinds)[], {
-      type: 'string',
-      description: 'The kind of work that fell due.',
-    }),
-    from: Instant,
-    to: Instant,
-    count: Type.Integer({ minimum: 1 }),
-  },
-  { title: 'SandboxWork', ...strict },
-)
+const DueSummary = namedObject('SandboxWork', {
+  due: wordOf(Object.keys(dueKinds) as (keyof typeof dueKinds)[], { description: 'The kind of work that fell due.' }),
+  from: Instant,
+  to: Instant,
+  count: Type.Integer({ minimum: 1 }),
+})
 
-export const SandboxClock = Type.Object(
-  {
-    now: Instant,
-    aheadSeconds: Type.Integer({ minimum: 0, description: 'How far the clock is ahead of real time.' }),
-    status: Type.Enum(['Still', 'Moving'], { type: 'string' }),
-    lastMove: Type.Union([
-      Type.Null(),
-      Type.Object(
-        {
-          from: Instant,
-          to: Instant,
-          ran: Type.Array(DueSummary, {
-            description:
-              'The work that fell due on the way and was done, in order. Consecutive work of one kind is one entry with the first and the last time; at most 1,000 entries.',
-          }),
-        },
-        { title: 'SandboxClockMove', ...strict },
-      ),
-    ]),
-  },
-  { title: 'SandboxClock', ...strict },
-)
+export const SandboxClock = namedObject('SandboxClock', {
+  now: Instant,
+  aheadSeconds: Type.Integer({ minimum: 0, description: 'How far the clock is ahead of real time.' }),
+  status: wordOf(['Still', 'Moving']),
+  lastMove: Type.Union([
+    Type.Null(),
+    namedObject('SandboxClockMove', {
+      from: Instant,
+      to: Instant,
+      ran: Type.Array(DueSummary, {
+        description:
+          'The work that fell due on the way and was done, in order. Consecutive work of one kind is one entry with the first and the last time; at most 1,000 entries.',
+      }),
+    }),
+  ]),
+})
 
 const codes = Object.keys(reasons) as ReasonCode[]
 
@@ -68,9 +51,8 @@ export const BankReason = Type.Optional(
   Type.Object(
     {
       reason: Type.Optional(
-        Type.Enum(codes, {
+        wordOf(codes, {
           title: 'BankReason',
-          type: 'string',
           description: `Why, as the ISO 20022 code of the bank: ${codes.map(code => `\`${code}\` ${reasons[code]}`).join(', ')}.`,
         }),
       ),
@@ -80,31 +62,24 @@ export const BankReason = Type.Optional(
 )
 export type BankReason = Static<typeof BankReason>
 
-export const SandboxWithdrawal = Type.Object(
-  {
-    id: Id('withdrawal'),
-    status: WithdrawalStatus,
-    timeline: Type.Array(
-      Type.Object(
-        {
-          status: WithdrawalStatus,
-          at: Instant,
-          reason: Type.Union([Type.String(), Type.Null()]),
-        },
-        strict,
-      ),
-    ),
-  },
-  { title: 'SandboxWithdrawal', ...strict },
-)
+export const SandboxWithdrawal = namedObject('SandboxWithdrawal', {
+  id: Id('withdrawal'),
+  status: WithdrawalStatus,
+  timeline: Type.Array(
+    strictObject({
+      status: WithdrawalStatus,
+      at: Instant,
+      reason: nullable(Type.String()),
+    }),
+  ),
+})
 
 const count = Type.Integer({ minimum: 1, maximum: 1_000, description: 'Number of payments.' })
 
 export const NewBankFault = Type.Object(
   {
-    next: Type.Enum([...faults], {
+    next: wordOf(faults, {
       title: 'SandboxBankFault',
-      type: 'string',
       description:
         'What happens to the next payments. `timeout`: paid, but the call is not answered. `error`: the call fails and the payment is lost. `duplicate`: the report comes twice. `late`: the report comes after 3 minutes. `contradiction`: reported as paid, and after a minute as failed. `unknown_reference`: paid, with a second report about a payment that was never made.',
     }),
@@ -114,41 +89,33 @@ export const NewBankFault = Type.Object(
 )
 export type NewBankFault = Static<typeof NewBankFault>
 
-export const BankFaults = Type.Object(
-  {
-    faults: Type.Array(
-      Type.Object(
-        { fault: Type.Enum([...faults], { title: 'SandboxBankFault', type: 'string' }), remaining: count },
-        strict,
-      ),
-      {
-        description: 'The faults in the order in which payments will meet them.',
-      },
-    ),
-  },
-  { title: 'SandboxBankFaults', ...strict },
-)
+export const BankFaults = namedObject('SandboxBankFaults', {
+  faults: Type.Array(strictObject({ fault: wordOf(faults, { title: 'SandboxBankFault' }), remaining: count }), {
+    description: 'The faults in the order in which payments will meet them.',
+  }),
+})
 
 const someMoney = {
   ...WireMoney.properties,
   amount: Type.Integer({ minimum: 1, maximum: amountMax, description: 'In minor units.' }),
 }
 
-export const MoneyToAdd = Type.Object({ amount: Type.Object(someMoney, strict) }, strict)
+export const MoneyToAdd = strictObject({ amount: strictObject(someMoney) })
 
-export const MemberFunded = Type.Object(
-  { payRunId: Id('payRun'), status: Type.Enum(['Available'], { type: 'string' }), available: WireMoney },
-  { title: 'SandboxMemberFunded', ...strict },
-)
+export const MemberFunded = namedObject('SandboxMemberFunded', {
+  payRunId: Id('payRun'),
+  status: wordOf(['Available']),
+  available: WireMoney,
+})
 
-export const MemberActivated = Type.Object(
-  { memberId: Id('member'), status: Type.Enum(['active'], { type: 'string' }) },
-  { title: 'SandboxMemberActivated', ...strict },
-)
+export const MemberActivated = namedObject('SandboxMemberActivated', {
+  memberId: Id('member'),
+  status: wordOf(['active']),
+})
 
-export const FloatFunded = Type.Object({ float: SignedMoney, free: SignedMoney }, { title: 'SandboxFloat', ...strict })
+export const FloatFunded = namedObject('SandboxFloat', { float: SignedMoney, free: SignedMoney })
 
-export const Paused = Type.Object({ paused: Type.Boolean() }, { title: 'SandboxPaused', ...strict })
+export const Paused = namedObject('SandboxPaused', { paused: Type.Boolean() })
 
 const Code = Type.Object(
   { code: Type.String(), status: Type.Integer() },
@@ -156,75 +123,55 @@ const Code = Type.Object(
 )
 const Transition = Type.Object(
   {
-    transition: Type.Object(
-      {
-        entity: Type.Enum(['member', 'member_job', 'pay_cycle', 'pay_run', 'withdrawal_intent', 'withdrawal'], {
-          type: 'string',
-        }),
-        from: Type.String({ description: '`new`: it did not exist before.' }),
-        to: Type.String(),
-      },
-      strict,
-    ),
+    transition: strictObject({
+      entity: wordOf(['member', 'member_job', 'pay_cycle', 'pay_run', 'withdrawal_intent', 'withdrawal']),
+      from: Type.String({ description: '`new`: it did not exist before.' }),
+      to: Type.String(),
+    }),
   },
   { ...strict, description: 'A transition of a state.' },
 )
 
-export const TestValues = Type.Object(
-  {
-    accounts: Type.Array(
-      Type.Object(
-        {
-          sortCode: Type.String(),
-          accountNumber: Type.String({ description: 'Any other file will do.' }),
-          iban: Type.String(),
-          behaviour: Type.String({ description: 'See docs/reference/simulated-bank.md.' }),
-        },
-        strict,
-      ),
-    ),
-    values: Type.Array(
-      Type.Object(
-        {
-          reaches: Type.Union([Code, Transition]),
-          request: Type.Object(
-            {
-              method: Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], { type: 'string' }),
-              path: Type.String(),
-              headers: Type.Optional(
-                Type.Record(Type.String(), Type.String(), {
-                  description: 'The headers besides your `x-api-key`, unless it is listed here.',
-                }),
-              ),
-              body: Type.Optional(Type.Unknown({ description: 'A text is sent unchanged, anything else as JSON.' })),
-            },
-            strict,
-          ),
-          note: Type.String(),
-        },
-        { title: 'SandboxTestValue', ...strict },
-      ),
-    ),
-  },
-  { title: 'SandboxTestValues', ...strict },
-)
+export const TestValues = namedObject('SandboxTestValues', {
+  accounts: Type.Array(
+    strictObject({
+      sortCode: Type.String(),
+      accountNumber: Type.String({ description: 'Any other file will do.' }),
+      iban: Type.String(),
+      behaviour: Type.String({ description: 'See docs/reference/simulated-bank.md.' }),
+    }),
+  ),
+  values: Type.Array(
+    namedObject('SandboxTestValue', {
+      reaches: Type.Union([Code, Transition]),
+      request: strictObject({
+        method: wordOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+        path: Type.String(),
+        headers: Type.Optional(
+          Type.Record(Type.String(), Type.String(), {
+            description: 'The headers besides your `x-api-key`, unless it is listed here.',
+          }),
+        ),
+        body: Type.Optional(Type.Unknown({ description: 'A text is sent unchanged, anything else as JSON.' })),
+      }),
+      note: Type.String(),
+    }),
+  ),
+})
 
 const jobStates = ['new', 'NotReady', 'AwaitingReview', 'Processing', 'Completed', 'Rejected'] as const
 export const ImportTransition = Type.Object(
   {
-    from: Type.Enum(jobStates.slice(0, 4), { type: 'string', description: '`new`: it did not exist before.' }),
-    to: Type.Enum(jobStates.slice(1), { type: 'string' }),
+    from: wordOf(jobStates.slice(0, 4), { description: '`new`: it did not exist before.' }),
+    to: wordOf(jobStates.slice(1)),
   },
   { ...strict, examples: [{ from: 'NotReady', to: 'AwaitingReview' }] },
 )
-export const JobProvoked = Type.Object(
-  { jobId: Id('memberJob'), status: Type.Enum(jobStates.slice(1), { type: 'string' }) },
-  { title: 'SandboxMemberJob', ...strict },
-)
+export const JobProvoked = namedObject('SandboxMemberJob', {
+  jobId: Id('memberJob'),
+  status: wordOf(jobStates.slice(1)),
+})
 
-const ScenarioName = Type.Enum(Object.keys(scenarios) as Scenario[], { title: 'SandboxScenario', type: 'string' })
-export const Seed = Type.Object({ scenario: ScenarioName }, strict)
-export const Seeded = Type.Object(
-  { scenario: ScenarioName, members: Type.Integer({ minimum: 0 }) },
-  { title: 'SandboxSeeded', ...strict },
-)
+const ScenarioName = wordOf(Object.keys(scenarios) as Scenario[], { title: 'SandboxScenario' })
+export const Seed = strictObject({ scenario: ScenarioName })
+export const Seeded = namedObject('SandboxSeeded', { scenario: ScenarioName, members: Type.Integer({ minimum: 0 }) })

@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
 import { afterQuery, cursorOf, lastMember, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { UploadedFile } from '../http/bodies/uploaded-file.ts'
 import { operationsOn } from '../http/operation.ts'
 import { issuesMax } from '../kernel/errors.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { allToWire, fromWire } from '../kernel/money.ts'
 import { mapInSlices } from '../kernel/pace.ts'
+import { strictObject } from '../kernel/schemas.ts'
 import { readLines } from '../tabular/reading.ts'
 import { payroll, staff } from '../users/roles.ts'
 import { settlementFile } from './file.ts'
@@ -93,7 +93,7 @@ const getSettlement = operation({
   description:
     'Lines are ordered by member. Without `skip`, a page never splits a member, so it may have a few entries more than `take`.',
   params,
-  query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, strict),
+  query: strictObject({ ...pageQuery, ...afterQuery('member', lastMember) }),
   success: { description: 'The result of the settlement, and one page of its lines.', schema: Settlement },
   problems: ['NotFound'],
   async read(reader, { partner, params, query }) {

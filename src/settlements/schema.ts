@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { SignedMoney, signedMoney } from '../kernel/money.ts'
+import { namedObject, nullable, strict, wordOf } from '../kernel/schemas.ts'
 import { referenceOf } from './dues.ts'
 import { linesMax } from './file.ts'
 
@@ -10,18 +10,12 @@ const Taken = signedMoney(
   'Amount that payroll took. Negative if payroll gave money back, which is allowed only for a negative deduction.',
 )
 
-export const NewSettlement = Type.Object(
-  {
-    deductions: Type.Array(
-      Type.Object({ memberId: Id('member'), taken: Taken }, { title: 'DeductionTaken', ...strict }),
-      {
-        maxItems: linesMax,
-        description: 'Payroll took nothing from a member who is left out.',
-      },
-    ),
-  },
-  { title: 'NewSettlement', ...strict },
-)
+export const NewSettlement = namedObject('NewSettlement', {
+  deductions: Type.Array(namedObject('DeductionTaken', { memberId: Id('member'), taken: Taken }), {
+    maxItems: linesMax,
+    description: 'Payroll took nothing from a member who is left out.',
+  }),
+})
 export type NewSettlement = Static<typeof NewSettlement>
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
@@ -33,21 +27,15 @@ const settlementFields = {
   short: count('Members from whom payroll took less.'),
   over: count('Members from whom payroll took more.'),
   unknown: count('Members in the settlement who had no deduction.'),
-  paymentReference: Type.Union(
-    [Type.String({ pattern: '^MMS[0-9A-Z]{14}$', examples: [referenceOf(exampleId('payCycle'))] }), Type.Null()],
-    {
-      description:
-        'The reference that the transfer of this money to the float’s account must carry. Null if no transfer is expected, because the money is already in the float.',
-    },
+  paymentReference: nullable(
+    Type.String({ pattern: '^MMS[0-9A-Z]{14}$', examples: [referenceOf(exampleId('payCycle'))] }),
+    'The reference that the transfer of this money to the float’s account must carry. Null if no transfer is expected, because the money is already in the float.',
   ),
   totals: Type.Array(
-    Type.Object(
-      {
-        ...{ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney },
-        due: signedMoney('The part of `taken` that has not arrived yet. Negative if it is to be paid to the employer.'),
-      },
-      { title: 'SettlementTotals', ...strict },
-    ),
+    namedObject('SettlementTotals', {
+      ...{ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney },
+      due: signedMoney('The part of `taken` that has not arrived yet. Negative if it is to be paid to the employer.'),
+    }),
     { description: 'One entry per currency. In each one, deducted = taken + carried + writtenOff.' },
   ),
 }
@@ -55,24 +43,18 @@ const settlementFields = {
 /** The result of a settlement, without its lines. */
 export const SettlementSummary = Type.Object(settlementFields, { title: 'SettlementSummary', ...strict })
 
-export const Settlement = Type.Object(
-  {
-    ...settlementFields,
-    lines: Type.Array(
-      Type.Object(
-        {
-          memberId: Id('member'),
-          deducted: SignedMoney,
-          taken: SignedMoney,
-          outcome: Type.Enum(['matched', 'short', 'over', 'unknown'], { type: 'string' }),
-          carried: signedMoney('Amount carried to the open cycle. Negative if it is to be given back there.'),
-          writtenOff: SignedMoney,
-        },
-        { title: 'SettlementLine', ...strict },
-      ),
-    ),
-    ...totalField,
-    ...pageFields,
-  },
-  { title: 'Settlement', ...strict },
-)
+export const Settlement = namedObject('Settlement', {
+  ...settlementFields,
+  lines: Type.Array(
+    namedObject('SettlementLine', {
+      memberId: Id('member'),
+      deducted: SignedMoney,
+      taken: SignedMoney,
+      outcome: wordOf(['matched', 'short', 'over', 'unknown']),
+      carried: signedMoney('Amount carried to the open cycle. Negative if it is to be given back there.'),
+      writtenOff: SignedMoney,
+    }),
+  ),
+  ...totalField,
+  ...pageFields,
+})

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
-import { allToWire, type Currency, CurrencyCode } from '../kernel/money.ts'
+import { allToWire, CurrencyCode } from '../kernel/money.ts'
+import { described, strictObject } from '../kernel/schemas.ts'
 import { GivenInstant, parseInstant } from '../kernel/time.ts'
 import * as members from '../members/members.ts'
 import { staff } from '../users/roles.ts'
@@ -22,22 +22,12 @@ const getMemberStatement = operation({
   description:
     'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.',
   params: Type.Object({ memberId: Id('member') }),
-  query: Type.Object(
-    {
-      asOf: Type.Optional(
-        Type.Unsafe<string>({
-          ...GivenInstant,
-          description: 'Lines up to and including this instant. Default: now.',
-        }),
-      ),
-      currency: Type.Optional(
-        Type.Unsafe<Currency>({ ...CurrencyCode, description: 'Default: the member’s currency.' }),
-      ),
-      ...pageQuery,
-      ...cursorQuery('transfer'),
-    },
-    strict,
-  ),
+  query: strictObject({
+    asOf: Type.Optional(described(GivenInstant, 'Lines up to and including this instant. Default: now.')),
+    currency: Type.Optional(described(CurrencyCode, 'Default: the member’s currency.')),
+    ...pageQuery,
+    ...cursorQuery('transfer'),
+  }),
   success: { description: 'One page of the statement.', schema: MemberStatement },
   problems: ['MemberNotFound', 'NotFound'],
   async read(reader, { partner, now, params, query }) {

@@ -1,20 +1,17 @@
 import { Type } from 'typebox'
-import { strict } from '../contract/strict.ts'
 import { CurrencyCode } from '../kernel/money.ts'
+import { namedObject } from '../kernel/schemas.ts'
 import { termFields } from './terms.ts'
 
 const name = Type.String({ examples: ['Bronze'] })
 
-export const Tiers = Type.Array(Type.Object({ name }, { title: 'Tier', ...strict }))
+export const Tiers = Type.Array(namedObject('Tier', { name }))
 
 export const TiersWithTerms = Type.Array(
-  Type.Object(
-    {
-      name,
-      version: Type.Integer({ minimum: 1, description: 'Increases whenever the operator changes the terms.' }),
-      currency: CurrencyCode,
-      ...termFields,
-    },
-    { title: 'TierWithTerms', ...strict },
-  ),
+  namedObject('TierWithTerms', {
+    name,
+    version: Type.Integer({ minimum: 1, description: 'Increases whenever the operator changes the terms.' }),
+    currency: CurrencyCode,
+    ...termFields,
+  }),
 )

@@ -1,8 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { type Currency, toWire, WireMoney } from '../kernel/money.ts'
+import { nullable, wordOf } from '../kernel/schemas.ts'
 
-const MoneyOrNull = Type.Union([WireMoney, Type.Null()])
-const CountOrNull = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])
+const MoneyOrNull = nullable(WireMoney)
+const CountOrNull = nullable(Type.Integer({ minimum: 1 }))
 
 const feeBps = { min: 0, max: 9_999 }
 const feePayers = { member: 'The member', employer: 'The employer' } as const
@@ -73,9 +74,10 @@ export const tierTerms = {
   },
   /** Null for the rail's setting. A rail without instant payments pays at its own speed. */
   payoutSpeed: {
-    schema: Type.Union([oneOf(payoutSpeeds), Type.Null()], {
-      description: 'Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank.',
-    }),
+    schema: nullable(
+      oneOf(payoutSpeeds),
+      'Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank.',
+    ),
     ...{ kind: 'choice', choices: payoutSpeeds, ifNull: 'Default of the bank', line: 'speed', label: 'Payout speed' },
     ...{ flags: '--payout-speed <speed>', removal: 'use the rail’s speed' },
     help: 'how payouts are sent, if the bank can; by default, the rail’s setting',
@@ -129,5 +131,5 @@ export function termsToWire(terms: TierTerms, currency: Currency): WireTerms {
 }
 
 function oneOf<const Choices extends Record<string, string>>(choices: Choices) {
-  return Type.Enum(Object.keys(choices) as (keyof Choices & string)[], { type: 'string' })
+  return wordOf(Object.keys(choices) as (keyof Choices & string)[])
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { catalogue, EventSequence, type EventType, eventTypes } from '../events/catalogue.ts'
 import { Id } from '../kernel/ids.ts'
+import { namedObject, wordOf } from '../kernel/schemas.ts'
 import { Instant } from '../kernel/time.ts'
 
 const parameters = [
@@ -31,16 +32,13 @@ export function webhooksSection(): Record<string, object> {
 function deliveryOf(type: EventType): object {
   const { when, data } = catalogue[type]
   const name = type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
-  const body = Type.Object(
-    {
-      id: Id('event'),
-      type: Type.Enum([type], { type: 'string' }),
-      timestamp: { ...Instant, title: 'DeliveryTimestamp', description: 'When the event happened.' },
-      sequence: EventSequence,
-      data,
-    },
-    { title: `${name}Delivery`, additionalProperties: false },
-  )
+  const body = namedObject(`${name}Delivery`, {
+    id: Id('event'),
+    type: wordOf([type]),
+    timestamp: { ...Instant, title: 'DeliveryTimestamp', description: 'When the event happened.' },
+    sequence: EventSequence,
+    data,
+  })
   return {
     operationId: `on${name}`,
     summary: when,

@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
 import { operationsOn } from '../http/operation.ts'
 import { issue, problemOf } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
+import { namedObject, strictObject } from '../kernel/schemas.ts'
 import { parseInstant } from '../kernel/time.ts'
 import { metadataQuery } from '../metadata/schema.ts'
 import { building } from '../users/roles.ts'
@@ -80,7 +80,7 @@ const getWebhooks = operation({
   tag,
   summary: 'List webhook endpoints',
   description: 'Newest first.',
-  query: Type.Object({ ...metadataQuery, ...pageQuery, ...afterQuery('webhook') }, strict),
+  query: strictObject({ ...metadataQuery, ...pageQuery, ...afterQuery('webhook') }),
   success: { description: 'One page of endpoints.', schema: Webhooks },
   problems: ['NotFound'],
   async read(reader, { partner, query, context: { sealer } }) {
@@ -151,7 +151,7 @@ const deleteWebhook = operation({
   params,
   success: {
     description: 'It has been deleted.',
-    schema: Type.Object({ message: Type.Literal('OK') }, { title: 'WebhookDeleted', ...strict }),
+    schema: namedObject('WebhookDeleted', { message: Type.Literal('OK') }),
   },
   problems: ['NotFound'],
   async write(tx, { partner, params, now, context }) {
@@ -247,7 +247,7 @@ const getWebhookDeliveries = operation({
   summary: 'List the deliveries of a webhook endpoint',
   description: 'Lists the deliveries of the last 30 days, newest event first.',
   params,
-  query: Type.Object({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }, strict),
+  query: strictObject({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }),
   success: { description: 'One page of deliveries.', schema: WebhookDeliveries },
   problems: ['NotFound'],
   async read(reader, { partner, params, query, context }) {

@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../contract/list.ts'
-import { strict } from '../contract/strict.ts'
 import { EventType, eventTypes } from '../events/catalogue.ts'
 import { Id } from '../kernel/ids.ts'
+import { described, namedObject, nullable, strict, wordOf } from '../kernel/schemas.ts'
 import { GivenInstant, Instant } from '../kernel/time.ts'
 import { Metadata } from '../metadata/schema.ts'
 import { limits as deliveryLimits, deliveryStates } from './deliveries.ts'
@@ -19,8 +19,8 @@ const settings = {
       'Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address.',
     examples: ['https://example.com/midmonth'],
   }),
-  description: Type.Union([Type.String({ maxLength: 200 }), Type.Null()], { description: 'For your own use.' }),
-  types: Type.Array(Type.Enum(['*', ...groups, ...eventTypes], { title: 'EventTypePattern', type: 'string' }), {
+  description: nullable(Type.String({ maxLength: 200 }), 'For your own use.'),
+  types: Type.Array(wordOf(['*', ...groups, ...eventTypes], { title: 'EventTypePattern' }), {
     title: 'WebhookTypes',
     minItems: 1,
     maxItems: 50,
@@ -45,16 +45,13 @@ const settings = {
   ),
 }
 
-export const NewWebhook = Type.Object(
-  {
-    url: settings.url,
-    description: Type.Optional(settings.description),
-    types: Type.Optional({ ...settings.types, default: ['*'] }),
-    enabled: Type.Optional({ ...settings.enabled, default: true }),
-    headers: Type.Optional(settings.headers),
-  },
-  { title: 'NewWebhook', ...strict },
-)
+export const NewWebhook = namedObject('NewWebhook', {
+  url: settings.url,
+  description: Type.Optional(settings.description),
+  types: Type.Optional({ ...settings.types, default: ['*'] }),
+  enabled: Type.Optional({ ...settings.enabled, default: true }),
+  headers: Type.Optional(settings.headers),
+})
 export type NewWebhook = Static<typeof NewWebhook>
 
 export const WebhookChanges = Type.Partial(Type.Object(settings), { title: 'WebhookChanges', ...strict })
@@ -62,17 +59,14 @@ export const WebhookChanges = Type.Partial(Type.Object(settings), { title: 'Webh
 const webhook = {
   id: Id('webhook'),
   ...settings,
-  status: Type.Enum(['active', 'failing', 'disabled'], {
-    type: 'string',
+  status: wordOf(['active', 'failing', 'disabled'], {
     description: '`failing`: the last attempt failed, and deliveries are retried.',
   }),
-  disabledReason: Type.Union([Type.Enum(['requested', 'failing', 'gone'], { type: 'string' }), Type.Null()], {
-    description:
-      '`requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410. Null if it is enabled.',
-  }),
-  failingSince: Type.Union([Instant, Type.Null()], {
-    description: 'The first failed attempt since the last success; null if there is none.',
-  }),
+  disabledReason: nullable(
+    wordOf(['requested', 'failing', 'gone']),
+    '`requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410. Null if it is enabled.',
+  ),
+  failingSince: nullable(Instant, 'The first failed attempt since the last success; null if there is none.'),
   metadata: Metadata,
   createdAt: Instant,
 }
@@ -81,46 +75,34 @@ const secret = Type.String({
   description: 'Verifies the signatures. Shown only in this response, so store it.',
   examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='],
 })
-export const WebhookWithSecret = Type.Object({ ...webhook, secret }, { title: 'WebhookWithSecret', ...strict })
-export const RotatedWebhook = Type.Object(
-  {
-    ...webhook,
-    secret,
-    previousExpiresAt: { ...Instant, description: 'Until then, the previous secret signs as well.' },
-  },
-  { title: 'RotatedWebhook', ...strict },
-)
-export const Webhooks = Type.Object(
-  { webhooks: Type.Array(Webhook), ...totalField, ...pageFields },
-  { title: 'Webhooks', ...strict },
-)
+export const WebhookWithSecret = namedObject('WebhookWithSecret', { ...webhook, secret })
+export const RotatedWebhook = namedObject('RotatedWebhook', {
+  ...webhook,
+  secret,
+  previousExpiresAt: { ...Instant, description: 'Until then, the previous secret signs as well.' },
+})
+export const Webhooks = namedObject('Webhooks', { webhooks: Type.Array(Webhook), ...totalField, ...pageFields })
 
 /** The body may be left out. */
 export const WebhookRotation = Type.Optional(
-  Type.Object(
-    {
-      overlapSeconds: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: 604_800,
-          default: 86_400,
-          description: 'How long the previous secret stays valid, 0 to 604,800 (7 days).',
-        }),
-      ),
-    },
-    { title: 'WebhookRotation', ...strict },
-  ),
+  namedObject('WebhookRotation', {
+    overlapSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 604_800,
+        default: 86_400,
+        description: 'How long the previous secret stays valid, 0 to 604,800 (7 days).',
+      }),
+    ),
+  }),
 )
 
-export const WebhookTest = Type.Object(
-  { type: Type.Unsafe<EventType>({ ...EventType, description: 'The type of the sample.' }) },
-  { title: 'WebhookTest', ...strict },
-)
+export const WebhookTest = namedObject('WebhookTest', { type: described(EventType, 'The type of the sample.') })
 
 const after = Type.Optional(
   Id('event', 'Continues a replay that had more: the `lastEventId` of the previous response.'),
 )
-const ReplayOfEvent = Type.Object({ eventId: Id('event') }, { title: 'ReplayOfEvent', ...strict })
+const ReplayOfEvent = namedObject('ReplayOfEvent', { eventId: Id('event') })
 const ReplayOfRange = Type.Object(
   {
     since: { ...GivenInstant, description: 'The first instant of the range. Events older than 30 days are left out.' },
@@ -140,25 +122,19 @@ const ReplayOfFailed = Type.Object(
 export const WebhookReplay = Type.Union([ReplayOfEvent, ReplayOfRange, ReplayOfFailed])
 export type WebhookReplay = Static<typeof WebhookReplay>
 
-export const ReplayRequested = Type.Object(
-  {
-    count: Type.Integer({
-      minimum: 0,
-      description: `Number of events that are replayed, at most ${deliveryLimits.replayedMax.toLocaleString('en')}.`,
-    }),
-    lastEventId: Type.Union([Id('event'), Type.Null()], {
-      description: 'The id of the last replayed event; null if no event is replayed.',
-    }),
-    hasMore: Type.Boolean({
-      description: 'Whether there are more events. To replay them, repeat the request with `lastEventId` as `after`.',
-    }),
-  },
-  { title: 'ReplayRequested', ...strict },
-)
+export const ReplayRequested = namedObject('ReplayRequested', {
+  count: Type.Integer({
+    minimum: 0,
+    description: `Number of events that are replayed, at most ${deliveryLimits.replayedMax.toLocaleString('en')}.`,
+  }),
+  lastEventId: nullable(Id('event'), 'The id of the last replayed event; null if no event is replayed.'),
+  hasMore: Type.Boolean({
+    description: 'Whether there are more events. To replay them, repeat the request with `lastEventId` as `after`.',
+  }),
+})
 
-const State = Type.Enum([...deliveryStates], {
+const State = wordOf(deliveryStates, {
   title: 'WebhookDeliveryState',
-  type: 'string',
   description:
     '`pending`: an attempt is planned. `failed`: the last attempt failed, and none is planned. `skipped`: the endpoint was disabled.',
 })
@@ -169,45 +145,32 @@ const delivery = {
   isTest: Type.Boolean({ description: 'Whether this delivers the sample of a test, not an event.' }),
   attemptCount: Type.Integer({ minimum: 0 }),
   createdAt: Instant,
-  lastAttemptAt: Type.Union([Instant, Type.Null()]),
-  lastStatus: Type.Union([Type.Integer(), Type.Null()], {
-    description: 'HTTP status of the last attempt; null if there was no response.',
-  }),
-  nextAttemptAt: Type.Union([Instant, Type.Null()], { description: 'Null if no attempt is planned.' }),
+  lastAttemptAt: nullable(Instant),
+  lastStatus: nullable(Type.Integer(), 'HTTP status of the last attempt; null if there was no response.'),
+  nextAttemptAt: nullable(Instant, 'Null if no attempt is planned.'),
 }
 export const WebhookDelivery = Type.Object(delivery, { title: 'WebhookDelivery', ...strict })
-export const WebhookDeliveries = Type.Object(
-  { deliveries: Type.Array(WebhookDelivery), hasMore: Type.Boolean(), ...pageFields },
-  { title: 'WebhookDeliveries', ...strict },
-)
+export const WebhookDeliveries = namedObject('WebhookDeliveries', {
+  deliveries: Type.Array(WebhookDelivery),
+  hasMore: Type.Boolean(),
+  ...pageFields,
+})
 
-const WebhookAttempt = Type.Object(
-  {
-    number: Type.Integer({ minimum: 1 }),
-    reason: Type.Enum(['schedule', 'replay', 'test'], { type: 'string' }),
-    at: Instant,
-    durationMs: Type.Integer({ minimum: 0 }),
-    status: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'HTTP status of the response; null if there was no response.',
-    }),
-    error: Type.Union([Type.Enum([...attemptErrors], { type: 'string' }), Type.Null()], {
-      description: 'How the attempt failed; null for a success. See the guide to webhooks.',
-    }),
-    response: Type.Union([Type.String(), Type.Null()], {
-      description: 'The first 16 KiB of the response body; null if there was no response.',
-    }),
-  },
-  { title: 'WebhookAttempt', ...strict },
-)
-export const WebhookDeliveryDetails = Type.Object(
-  {
-    ...delivery,
-    attempts: Type.Array(WebhookAttempt, {
-      description: `Oldest first; only the last ${deliveryLimits.attemptsMax}, if there are more.`,
-    }),
-  },
-  { title: 'WebhookDeliveryDetails', ...strict },
-)
+const WebhookAttempt = namedObject('WebhookAttempt', {
+  number: Type.Integer({ minimum: 1 }),
+  reason: wordOf(['schedule', 'replay', 'test']),
+  at: Instant,
+  durationMs: Type.Integer({ minimum: 0 }),
+  status: nullable(Type.Integer(), 'HTTP status of the response; null if there was no response.'),
+  error: nullable(wordOf(attemptErrors), 'How the attempt failed; null for a success. See the guide to webhooks.'),
+  response: nullable(Type.String(), 'The first 16 KiB of the response body; null if there was no response.'),
+})
+export const WebhookDeliveryDetails = namedObject('WebhookDeliveryDetails', {
+  ...delivery,
+  attempts: Type.Array(WebhookAttempt, {
+    description: `Oldest first; only the last ${deliveryLimits.attemptsMax}, if there are more.`,
+  }),
+})
 
 export const DeliveryFilter = {
   states: Type.Optional(Type.Array(State, { maxItems: 4 })),

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { strict } from '../../contract/strict.ts'
 import { problem } from '../../kernel/errors.ts'
+import { strictObject } from '../../kernel/schemas.ts'
 import { consoleOperation } from '../operation.ts'
 import { RateLimiter } from '../server/rate-limit.ts'
 
@@ -9,14 +9,11 @@ const errorsPerSession = { perSecond: 1 / 60, burst: 30 }
 const errorLimiter = new RateLimiter()
 
 // Enough to tell errors apart.
-const ConsoleError = Type.Object(
-  {
-    message: Type.String({ maxLength: 2_000 }),
-    stack: Type.String({ maxLength: 2_000 }),
-    page: Type.String({ maxLength: 200 }),
-  },
-  strict,
-)
+const ConsoleError = strictObject({
+  message: Type.String({ maxLength: 2_000 }),
+  stack: Type.String({ maxLength: 2_000 }),
+  page: Type.String({ maxLength: 200 }),
+})
 
 /** Logs an error of a page. */
 export const reportConsoleError = consoleOperation({

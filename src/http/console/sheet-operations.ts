@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { strict } from '../../contract/strict.ts'
+import { strictObject } from '../../kernel/schemas.ts'
 import { readSheet } from '../../tabular/reading.ts'
 import { type Cell, FileFault, type Row } from '../../tabular/tabular.ts'
 import { payroll } from '../../users/roles.ts'
@@ -27,7 +27,7 @@ const readSheetRows = consoleOperation({
   path: '/console/v1/sheet-rows',
   scope: 'any',
   roles: payroll,
-  query: Type.Object({ rows: RowNumbers }, strict),
+  query: strictObject({ rows: RowNumbers }),
   fileBody: { name: 'Sheet', description: 'A table.', example: '' },
   fileBytesMax: limits.fileBytesMax,
   async read(_, { file, query, signal }) {

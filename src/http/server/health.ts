@@ -1,8 +1,8 @@
 import { type TSchema, Type } from 'typebox'
-import { strict } from '../../contract/strict.ts'
 import type { Db } from '../../database/database.ts'
 import { describeNewerSchema, readSchemaState } from '../../database/migrations.ts'
 import { problem } from '../../kernel/errors.ts'
+import { namedObject, strictObject } from '../../kernel/schemas.ts'
 import { limits as heartbeatLimits, listWorkers } from '../../worker/heartbeats.ts'
 import { operationsOn } from '../operation.ts'
 import { registerOperations } from '../register.ts'
@@ -10,27 +10,25 @@ import { createServer } from './create-server.ts'
 import type { ApiContext, App } from './server.ts'
 
 const tag = 'Service'
-const Status = Type.Object({ status: Type.Literal('ok') }, { title: 'ServiceStatus', ...strict })
+const Status = namedObject('ServiceStatus', { status: Type.Literal('ok') })
 
 const check = <T extends TSchema>(status: T) =>
-  Type.Object(
-    { status, message: Type.Optional(Type.String({ description: 'The problem, and what to do about it.' })) },
-    strict,
-  )
+  strictObject({
+    status,
+    message: Type.Optional(Type.String({ description: 'The problem, and what to do about it.' })),
+  })
 const Ok = Type.Literal('ok')
 
-const Readiness = Type.Object(
-  {
-    status: Type.Union([Ok, Type.Literal('warning')], {
-      description: 'The worst result of the checks. A warning does not make the process unready.',
-    }),
-    checks: Type.Object(
-      { database: check(Ok), migrations: check(Ok), worker: check(Type.Union([Ok, Type.Literal('warning')])) },
-      strict,
-    ),
-  },
-  { title: 'Readiness', ...strict },
-)
+const Readiness = namedObject('Readiness', {
+  status: Type.Union([Ok, Type.Literal('warning')], {
+    description: 'The worst result of the checks. A warning does not make the process unready.',
+  }),
+  checks: strictObject({
+    database: check(Ok),
+    migrations: check(Ok),
+    worker: check(Type.Union([Ok, Type.Literal('warning')])),
+  }),
+})
 
 type Check = { status: 'ok' | 'warning'; message?: string }
 

@@ -1,5 +1,4 @@
-import { Type } from 'typebox'
-import { strict } from '../../contract/strict.ts'
+import { strictObject } from '../../kernel/schemas.ts'
 import { requireUser, setPassword } from '../../users/accounts.ts'
 import { isLink, useLink } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
@@ -16,7 +15,7 @@ const changePassword = consoleOperation({
   method: 'POST',
   path: '/console/v1/password',
   console: 'user',
-  body: Type.Object({ password: Password, newPassword: Password }, strict),
+  body: strictObject({ password: Password, newPassword: Password }),
   async run(call, { write }) {
     const { context, actor, receivedAt: now } = call
     const { user, session } = call.signedIn
@@ -38,7 +37,7 @@ const resetPassword = consoleOperation({
   method: 'POST',
   path: '/console/v1/password/reset',
   console: 'stranger',
-  body: Type.Object({ token: Token, newPassword: Password }, strict),
+  body: strictObject({ token: Token, newPassword: Password }),
   async run(call, { write }) {
     requirePrivateConnection(call)
     const { token, newPassword } = call.body
@@ -62,7 +61,7 @@ const beginTotp = consoleOperation({
   method: 'POST',
   path: '/console/v1/totp',
   console: 'user',
-  body: Type.Object({ password: Password }, strict),
+  body: strictObject({ password: Password }),
   async run(call, { write }) {
     const { context, receivedAt: now } = call
     const { user } = call.signedIn
@@ -77,7 +76,7 @@ const confirmTotp = consoleOperation({
   method: 'POST',
   path: '/console/v1/totp/confirm',
   console: 'user',
-  body: Type.Object({ code: Code }, strict),
+  body: strictObject({ code: Code }),
   async write(tx, { body: { code }, signedIn: { user, session }, context: { sealer }, receivedAt: now }) {
     const recoveryCodes = await totp.confirm(tx, { userId: user.id, code, sealer, now })
     // Ends the sessions that were opened without the second factor.
@@ -91,7 +90,7 @@ const removeTotp = consoleOperation({
   method: 'DELETE',
   path: '/console/v1/totp',
   console: 'user',
-  body: Type.Object({ password: Password }, strict),
+  body: strictObject({ password: Password }),
   async run(call, { write }) {
     const { context, actor, receivedAt: now } = call
     const { user } = call.signedIn

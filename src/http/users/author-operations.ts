@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { strict } from '../../contract/strict.ts'
+import { strictObject, wordOf } from '../../kernel/schemas.ts'
 import { readers } from '../../users/roles.ts'
 import { listAuthors } from '../../users/users.ts'
 import { consoleOperation } from '../operation.ts'
@@ -13,13 +13,10 @@ export const getAuthors = consoleOperation({
   path: '/console/v1/authors',
   scope: 'pay:read',
   roles: readers,
-  query: Type.Object(
-    {
-      action: Type.Enum(actions, { type: 'string' }),
-      ids: Type.Array(Type.String({ maxLength: 60 }), { maxItems: 100 }),
-    },
-    strict,
-  ),
+  query: strictObject({
+    action: wordOf(actions),
+    ids: Type.Array(Type.String({ maxLength: 60 }), { maxItems: 100 }),
+  }),
   async read(reader, { partner, query: { action, ids }, user }) {
     const seesOperators = user?.user.isOperator === true
     const asked = { partnerId: partner.id, resourceIds: ids, actions: [action], seesOperators }

@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import * as auditLog from '../../audit-log/audit-log.ts'
-import { strict } from '../../contract/strict.ts'
 import type { Tx } from '../../database/database.ts'
 import { brokenConstraint } from '../../database/errors.ts'
 import { problem } from '../../kernel/errors.ts'
 import { Id } from '../../kernel/ids.ts'
+import { strictObject } from '../../kernel/schemas.ts'
 import { findPartner } from '../../partners/partners.ts'
 import * as invitations from '../../users/invitations.ts'
 import { linkTo } from '../../users/links.ts'
@@ -36,7 +36,7 @@ const inviteUser = consoleOperation({
   method: 'POST',
   path: '/console/v1/invitations',
   console: 'user',
-  body: Type.Object({ email: Email, roles: Type.Optional(Roles) }, strict),
+  body: strictObject({ email: Email, roles: Type.Optional(Roles) }),
   async run(call, { write }) {
     const partnerId = await managedPartner(call)
     const { actor, ownOrigin, receivedAt: now } = call
@@ -79,7 +79,7 @@ const findInvitation = consoleOperation({
   method: 'POST',
   path: '/console/v1/invitations/find',
   console: 'founder',
-  body: Type.Object({ token: Token }, strict),
+  body: strictObject({ token: Token }),
   async read(reader, { body: { token }, receivedAt: now }) {
     const invitation = await invitations.findInvitation(reader, { token, now })
     if (invitation === undefined) throw linkRefused()
@@ -100,7 +100,7 @@ const acceptInvitation = consoleOperation({
   method: 'POST',
   path: '/console/v1/invitations/accept',
   console: 'founder',
-  body: Type.Object({ token: Token, name: Type.Optional(PersonName), password: Type.Optional(Password) }, strict),
+  body: strictObject({ token: Token, name: Type.Optional(PersonName), password: Type.Optional(Password) }),
   async run(call, { write }) {
     requirePrivateConnection(call)
     const { db, mode, publicUrl } = call.context

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { strict } from '../../contract/strict.ts'
+import { strictObject } from '../../kernel/schemas.ts'
 import { logoBytesMax, removeLogo as remove, saveLogo } from '../../partners/logos.ts'
 import { consoleOperation } from '../operation.ts'
 
@@ -20,7 +20,7 @@ const setLogo = consoleOperation({
   console: 'user',
   roles: ['admin'],
   bodyBytesMax: dataLengthMax + 1_024,
-  body: Type.Object({ data }, strict),
+  body: strictObject({ data }),
   async write(tx, { partner: { id: partnerId }, body, receivedAt: now }) {
     const bytes = Buffer.from(body.data, 'base64')
     const { mediaType } = await saveLogo(tx, { partnerId, bytes, now })

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { wordOf } from '../../kernel/schemas.ts'
 import { passwordLimits } from '../../users/passwords.ts'
 import { roles } from '../../users/roles.ts'
 import { emailLengthMax, emailPattern } from '../../users/users.ts'
@@ -16,5 +17,5 @@ export const Password = Type.String({ minLength: 1, maxLength: 4 * passwordLimit
 /** A code of the authenticator app, or a recovery code. */
 export const Code = Type.String({ minLength: 1, maxLength: 40 })
 
-const Role = Type.Enum([...roles], { type: 'string' })
+const Role = wordOf(roles)
 export const Roles = Type.Array(Role, { minItems: 1, maxItems: roles.length, uniqueItems: true })

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
 import * as auditLog from '../../audit-log/audit-log.ts'
-import { strict } from '../../contract/strict.ts'
 import type { Reader } from '../../database/database.ts'
 import { brokenConstraint } from '../../database/errors.ts'
 import { lockByName } from '../../database/named-locks.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
 import { Id } from '../../kernel/ids.ts'
+import { strictObject } from '../../kernel/schemas.ts'
 import { listPartners, type Mode } from '../../partners/partners.ts'
 import { hasOperator } from '../../users/accounts.ts'
 import { deleteLinks, isLink, useLink } from '../../users/links.ts'
@@ -32,7 +32,7 @@ const signIn = consoleOperation({
   method: 'POST',
   path: '/console/v1/sign-in',
   console: 'stranger',
-  body: Type.Object({ email: Email, password: Password, totp: Type.Optional(Code) }, strict),
+  body: strictObject({ email: Email, password: Password, totp: Type.Optional(Code) }),
   async run(call, { read }) {
     requirePrivateConnection(call)
     const { db, mode, sealer } = call.context
@@ -48,7 +48,7 @@ const signInByLink = consoleOperation({
   method: 'POST',
   path: '/console/v1/sign-in/link',
   console: 'stranger',
-  body: Type.Object({ token: Token }, strict),
+  body: strictObject({ token: Token }),
   async run(call, { write }) {
     requirePrivateConnection(call)
     const { mode } = call.context
@@ -69,7 +69,7 @@ const setUpConsole = consoleOperation({
   method: 'POST',
   path: '/console/v1/set-up',
   console: 'founder',
-  body: Type.Object({ token: Token, email: Email, name: PersonName, password: Password }, strict),
+  body: strictObject({ token: Token, email: Email, name: PersonName, password: Password }),
   async run(call, { write }) {
     requirePrivateConnection(call)
     const { db, mode } = call.context

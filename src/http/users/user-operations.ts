@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../../contract/list.ts'
-import { strict } from '../../contract/strict.ts'
 import { problem } from '../../kernel/errors.ts'
 import { Id } from '../../kernel/ids.ts'
+import { strict, strictObject } from '../../kernel/schemas.ts'
 import { listUsers, requireUser, setRoles, setUser } from '../../users/accounts.ts'
 import * as identities from '../../users/identities.ts'
 import { createPasswordLink, linkTo } from '../../users/links.ts'
@@ -19,7 +19,7 @@ const getUsers = consoleOperation({
   method: 'GET',
   path: '/console/v1/users',
   console: 'user',
-  query: Type.Object(pageQuery, strict),
+  query: strictObject(pageQuery),
   async read(reader, call) {
     const partnerId = await managedPartner(call)
     const { skip, take } = pageOf(call.query)

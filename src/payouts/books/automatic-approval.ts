@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
-import { strict } from '../../contract/strict.ts'
 import { amountMax } from '../../kernel/money.ts'
+import { strictObject } from '../../kernel/schemas.ts'
 
 const Amount = Type.Integer({ minimum: 0, maximum: amountMax })
 
 /** How payments of a rail are approved. Without it, two people approve every batch. */
 export const Approval = Type.Optional(
-  Type.Object({ automatic: Type.Object({ paymentMax: Amount, batchMax: Amount, dayMax: Amount }, strict) }, strict),
+  strictObject({ automatic: strictObject({ paymentMax: Amount, batchMax: Amount, dayMax: Amount }) }),
 )
 type GivenApproval = { automatic: { paymentMax: number; batchMax: number; dayMax: number } } | undefined
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { strict } from '../../contract/strict.ts'
+import { strictObject } from '../../kernel/schemas.ts'
 import type { Day } from '../../kernel/time.ts'
 
 /** How files reach the bank and come back. Every call is idempotent, so it may be repeated after a crash. */
@@ -31,24 +31,21 @@ const Name = Type.String({ minLength: 1, maxLength: 140 })
 export const AbsolutePath = Type.String({ pattern: '^/.' })
 
 /** A bank's SFTP server, as the settings of a rail name it. */
-export const SftpServer = Type.Object(
-  {
-    host: Name,
-    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-    username: Name,
-    /** Fingerprints of the server's keys, as `ssh-keygen -lf` prints them: 'SHA256:…'. Two while the bank changes its key. */
-    hostKeys: Type.Array(Type.String({ pattern: '^SHA256:[A-Za-z0-9+/]{43}$' }), { minItems: 1, maxItems: 10 }),
-    /** Set one of the two. Only Midmonth's user may be able to read the files. */
-    privateKeyFile: Type.Optional(AbsolutePath),
-    passwordFile: Type.Optional(AbsolutePath),
-    /** The server's folders for files to and from the bank. */
-    outbox: Name,
-    inbox: Name,
-    /** Where files are uploaded before they are renamed into the outbox, on the same file system. Default the outbox. */
-    uploads: Type.Optional(Name),
-  },
-  strict,
-)
+export const SftpServer = strictObject({
+  host: Name,
+  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+  username: Name,
+  /** Fingerprints of the server's keys, as `ssh-keygen -lf` prints them: 'SHA256:…'. Two while the bank changes its key. */
+  hostKeys: Type.Array(Type.String({ pattern: '^SHA256:[A-Za-z0-9+/]{43}$' }), { minItems: 1, maxItems: 10 }),
+  /** Set one of the two. Only Midmonth's user may be able to read the files. */
+  privateKeyFile: Type.Optional(AbsolutePath),
+  passwordFile: Type.Optional(AbsolutePath),
+  /** The server's folders for files to and from the bank. */
+  outbox: Name,
+  inbox: Name,
+  /** Where files are uploaded before they are renamed into the outbox, on the same file system. Default the outbox. */
+  uploads: Type.Optional(Name),
+})
 
 export const limits = {
   // The most entries of a directory. A bank sends a few files a day.

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { strict } from '../../../contract/strict.ts'
+import { strictObject } from '../../../kernel/schemas.ts'
 import type { Mode } from '../../../partners/partners.ts'
 import { Approval, type AutomaticApproval, faultsOfApproval, toAutomatic } from '../../books/automatic-approval.ts'
 import { AbsolutePath } from '../../delivery/delivery.ts'
@@ -10,41 +10,35 @@ const priorities = ['instant', 'fast', 'regular', 'wire'] as const
 type Priority = (typeof priorities)[number]
 
 /** A rail of Adyen's Transfers API in the file that MIDMONTH_RAILS names. Secrets are in files, never in the settings. */
-export const AdyenRail = Type.Object(
-  {
-    name: RailName,
-    type: Type.Literal('adyen'),
-    currency: Type.Unsafe<'EUR' | 'GBP'>({ type: 'string', enum: ['EUR', 'GBP'] }),
-    /** The account that pays for all partners. */
-    balanceAccountId: Type.String({ pattern: '^[A-Za-z0-9]{1,64}$' }),
-    apiKeyFile: AbsolutePath,
-    approval: Approval,
-    /** The priorities to try, in this order. */
-    priorities: Type.Optional(
-      Type.Array(Type.Unsafe<Priority>({ type: 'string', enum: [...priorities] }), {
-        minItems: 1,
-        maxItems: priorities.length,
-        uniqueItems: true,
-      }),
-    ),
-    /** Replaces the address of the vendor's service for the mode. */
-    baseUrl: Type.Optional(Type.String({ pattern: '^https?://[^\\s?#@]+$', maxLength: 300 })),
-    /** How the vendor's notifications are authenticated. Without it, none are accepted, and only polling finds returns. */
-    notifications: Type.Optional(
-      Type.Object(
-        {
-          /** Two keys during a rotation. */
-          hmacKeyFiles: Type.Array(AbsolutePath, { minItems: 1, maxItems: 3 }),
-          basicAuth: Type.Optional(
-            Type.Object({ username: Type.String({ pattern: '^[^:\\s]{1,100}$' }), passwordFile: AbsolutePath }, strict),
-          ),
-        },
-        strict,
+export const AdyenRail = strictObject({
+  name: RailName,
+  type: Type.Literal('adyen'),
+  currency: Type.Unsafe<'EUR' | 'GBP'>({ type: 'string', enum: ['EUR', 'GBP'] }),
+  /** The account that pays for all partners. */
+  balanceAccountId: Type.String({ pattern: '^[A-Za-z0-9]{1,64}$' }),
+  apiKeyFile: AbsolutePath,
+  approval: Approval,
+  /** The priorities to try, in this order. */
+  priorities: Type.Optional(
+    Type.Array(Type.Unsafe<Priority>({ type: 'string', enum: [...priorities] }), {
+      minItems: 1,
+      maxItems: priorities.length,
+      uniqueItems: true,
+    }),
+  ),
+  /** Replaces the address of the vendor's service for the mode. */
+  baseUrl: Type.Optional(Type.String({ pattern: '^https?://[^\\s?#@]+$', maxLength: 300 })),
+  /** How the vendor's notifications are authenticated. Without it, none are accepted, and only polling finds returns. */
+  notifications: Type.Optional(
+    strictObject({
+      /** Two keys during a rotation. */
+      hmacKeyFiles: Type.Array(AbsolutePath, { minItems: 1, maxItems: 3 }),
+      basicAuth: Type.Optional(
+        strictObject({ username: Type.String({ pattern: '^[^:\\s]{1,100}$' }), passwordFile: AbsolutePath }),
       ),
-    ),
-  },
-  strict,
-)
+    }),
+  ),
+})
 export type AdyenRail = Static<typeof AdyenRail>
 
 /** One configured rail of Adyen's Transfers API. */

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { type BankAccount, check } from '../../../bank-accounts/rules.ts'
-import { strict } from '../../../contract/strict.ts'
 import { isGeneratedId } from '../../../kernel/ids.ts'
+import { strictObject } from '../../../kernel/schemas.ts'
 import { Approval, faultsOfApproval, toAutomatic } from '../../books/automatic-approval.ts'
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { type Calendar, withOverride } from '../../calendars/calendar.ts'
@@ -40,66 +40,51 @@ const commonFields = {
   archiveFor: Type.Optional(Type.Array(Type.String({ pattern: '^age1[a-z0-9]{58}$' }), { maxItems: 10 })),
 }
 
-const SepaDebtor = Type.Object(
-  {
-    name: Name,
-    iban: Type.String({ pattern: '^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$' }),
-    bic: Type.Optional(Type.String({ pattern: '^[A-Z0-9]{8}([A-Z0-9]{3})?$' })),
-  },
-  strict,
-)
-const UkDebtor = Type.Object(
-  {
-    name: Name,
-    sortCode: Type.String({ pattern: '^[0-9]{6}$' }),
-    accountNumber: Type.String({ pattern: '^[0-9]{8}$' }),
-  },
-  strict,
-)
+const SepaDebtor = strictObject({
+  name: Name,
+  iban: Type.String({ pattern: '^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$' }),
+  bic: Type.Optional(Type.String({ pattern: '^[A-Z0-9]{8}([A-Z0-9]{3})?$' })),
+})
+const UkDebtor = strictObject({
+  name: Name,
+  sortCode: Type.String({ pattern: '^[0-9]{6}$' }),
+  accountNumber: Type.String({ pattern: '^[0-9]{8}$' }),
+})
 
 const Countries = Type.Array(Type.String({ pattern: '^[A-Z]{2}$' }), { maxItems: 100 })
 
-export const SepaFileRail = Type.Object(
-  {
-    ...commonFields,
-    type: Type.Literal('sepa-file'),
-    currency: Type.Literal('EUR'),
-    /** The accounts that pay, by partner id. The account `default` pays for all other partners. */
-    debtors: Type.Object({ default: SepaDebtor }, { additionalProperties: SepaDebtor }),
-    instant: Type.Optional(Type.Boolean()),
-    batchBooking: Type.Optional(Type.Boolean()),
-    /** Payments are marked as salaries. */
-    categoryPurpose: Type.Optional(Type.Literal('SALA')),
-    /** Changes to the list of SEPA countries. */
-    countries: Type.Optional(Type.Object({ add: Type.Optional(Countries), remove: Type.Optional(Countries) }, strict)),
-  },
-  strict,
-)
+export const SepaFileRail = strictObject({
+  ...commonFields,
+  type: Type.Literal('sepa-file'),
+  currency: Type.Literal('EUR'),
+  /** The accounts that pay, by partner id. The account `default` pays for all other partners. */
+  debtors: Type.Object({ default: SepaDebtor }, { additionalProperties: SepaDebtor }),
+  instant: Type.Optional(Type.Boolean()),
+  batchBooking: Type.Optional(Type.Boolean()),
+  /** Payments are marked as salaries. */
+  categoryPurpose: Type.Optional(Type.Literal('SALA')),
+  /** Changes to the list of SEPA countries. */
+  countries: Type.Optional(strictObject({ add: Type.Optional(Countries), remove: Type.Optional(Countries) })),
+})
 
-export const Standard18FileRail = Type.Object(
-  {
-    ...commonFields,
-    type: Type.Literal('standard18-file'),
-    currency: Type.Literal('GBP'),
-    ...Standard18Options.properties,
-    debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
-    returns: Type.Optional(ArucsOptions),
-  },
-  strict,
-)
+export const Standard18FileRail = strictObject({
+  ...commonFields,
+  type: Type.Literal('standard18-file'),
+  currency: Type.Literal('GBP'),
+  ...Standard18Options.properties,
+  debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
+  returns: Type.Optional(ArucsOptions),
+})
 
-export const UkPain001FileRail = Type.Object(
-  {
-    ...commonFields,
-    type: Type.Literal('uk-pain001-file'),
-    currency: Type.Literal('GBP'),
-    debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
-    /** Faster Payments instead of Bacs. */
-    instant: Type.Optional(Type.Boolean()),
-    batchBooking: Type.Optional(Type.Boolean()),
-  },
-  strict,
-)
+export const UkPain001FileRail = strictObject({
+  ...commonFields,
+  type: Type.Literal('uk-pain001-file'),
+  currency: Type.Literal('GBP'),
+  debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
+  /** Faster Payments instead of Bacs. */
+  instant: Type.Optional(Type.Boolean()),
+  batchBooking: Type.Optional(Type.Boolean()),
+})
 
 type SepaFileRail = Static<typeof SepaFileRail>
 type Standard18FileRail = Static<typeof Standard18FileRail>

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { CsvError, parse } from 'csv-parse/sync'
 import { SaxesParser } from 'saxes'
 import { type Static, Type } from 'typebox'
-import { strict } from '../../../contract/strict.ts'
 import { inWords, type Money } from '../../../kernel/money.ts'
+import { strictObject, wordOf } from '../../../kernel/schemas.ts'
 import { BankFileProblem, type ReadBankFile, type ReadLimits } from '../bank-files.ts'
 import { ukPaymentMax } from '../uk-payments.ts'
 
@@ -15,28 +15,22 @@ import { ukPaymentMax } from '../uk-payments.ts'
 export type ArucsOptions = Static<typeof ArucsCsv> | Static<typeof ArucsXml>
 
 const Column = Type.String({ minLength: 1, maxLength: 140 })
-const ArucsCsv = Type.Object(
-  {
-    format: Type.Literal('csv'),
-    /** Names of columns, as the header writes them. */
-    columns: Type.Object(
-      {
-        reference: Column,
-        amount: Column,
-        reasonCode: Column,
-        reasonText: Type.Optional(Column),
-        currency: Type.Optional(Column),
-      },
-      strict,
-    ),
-    /** Default ','. */
-    delimiter: Type.Optional(Type.Enum([',', ';', '\t', '|'], { type: 'string' })),
-    /** `pounds`: with two decimals (default). `pence`: whole. */
-    amountIn: Type.Optional(Type.Enum(['pounds', 'pence'], { type: 'string' })),
-  },
-  strict,
-)
-const ArucsXml = Type.Object({ format: Type.Literal('xml') }, strict)
+const ArucsCsv = strictObject({
+  format: Type.Literal('csv'),
+  /** Names of columns, as the header writes them. */
+  columns: strictObject({
+    reference: Column,
+    amount: Column,
+    reasonCode: Column,
+    reasonText: Type.Optional(Column),
+    currency: Type.Optional(Column),
+  }),
+  /** Default ','. */
+  delimiter: Type.Optional(wordOf([',', ';', '\t', '|'])),
+  /** `pounds`: with two decimals (default). `pence`: whole. */
+  amountIn: Type.Optional(wordOf(['pounds', 'pence'])),
+})
+const ArucsXml = strictObject({ format: Type.Literal('xml') })
 
 export const ArucsOptions = Type.Unsafe<ArucsOptions>({
   type: 'object',

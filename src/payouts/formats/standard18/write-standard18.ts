@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { inDecimals } from '../../../kernel/money.ts'
+import { wordOf } from '../../../kernel/schemas.ts'
 import { addDays, type Day, dayIn, daysBetween } from '../../../kernel/time.ts'
 import type { BatchToWrite, Debtor, PaymentOrder, WriteBatch } from '../bank-files.ts'
 import { type UkScheme, ukPaymentMax } from '../uk-payments.ts'
@@ -8,19 +9,19 @@ import { fieldCharsMax, isField, toBacsName } from './characters.ts'
 /** How a bank or a bureau wants the file. Banks differ; most of them accept the defaults. */
 export const Standard18Options = Type.Object({
   /** Both take the same file. They differ in the largest payment and in the earliest processing day. */
-  scheme: Type.Enum(['bacs', 'faster-payments'], { type: 'string' }),
+  scheme: wordOf(['bacs', 'faster-payments']),
   /** SUN: six digits. */
   serviceUserNumber: Type.String({ pattern: '^[0-9]{6}$' }),
   /** `multi`: records of 106 columns, each with its processing day. Default `single`: 100 columns, the day in UHL1. */
-  processing: Type.Optional(Type.Enum(['single', 'multi'], { type: 'string' })),
+  processing: Type.Optional(wordOf(['single', 'multi'])),
   /** Whether VOL1, HDR1, HDR2, UHL1, EOF1, EOF2 and UTL1 are written. Some upload pages want only the records. Default true. */
   hasLabels: Type.Optional(Type.Boolean()),
   /** HDR1 and EOF1, column 15. Default '1'. */
-  hdr1Column15: Type.Optional(Type.Enum(['1', ' '], { type: 'string' })),
+  hdr1Column15: Type.Optional(wordOf(['1', ' '])),
   /** UHL1, columns 11–16: '999999' (default), or the service user number. */
-  receivingParty: Type.Optional(Type.Enum(['999999', 'service-user-number'], { type: 'string' })),
+  receivingParty: Type.Optional(wordOf(['999999', 'service-user-number'])),
   /** EOF1, columns 55–60. Default `zeros`. */
-  blockCount: Type.Optional(Type.Enum(['zeros', 'counted'], { type: 'string' })),
+  blockCount: Type.Optional(wordOf(['zeros', 'counted'])),
 })
 export type Standard18Options = Static<typeof Standard18Options>
 

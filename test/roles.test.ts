@@ -19,12 +19,7 @@ let keyId: string
 beforeAll(async () => {
   harness = await startHarness()
   const memberId = await harness.addMember({ available: 20_000 })
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
-    body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
-  })
-  const body = { withdrawalIntentId: intent.body.withdrawalIntentId }
-  expect((await harness.call('POST', '/v1/pay/withdrawals/complete', { body })).status).toBe(201)
-  withdrawalId = (await harness.db.selectFrom('withdrawals').select('id').executeTakeFirstOrThrow()).id
+  withdrawalId = await harness.withdraw({ memberId })
   const { key } = await harness.addKey(['pay:read'])
   keyId = key.id
   await harness.pool.query('update api_keys set revoked_at = now() where id = $1', [keyId])

@@ -34,15 +34,8 @@ const setFloor = (floor: bigint | null) =>
 const show = async (currency: Currency = 'GBP') =>
   (await float.read(harness.db, partnerId)).find(each => each.currency === currency)
 const addMember = (available: number) => harness.addMember({ available, key: mine.key })
-const createIntent = (memberId: string, amount = 5_000, currency = 'GBP') =>
-  harness.call('POST', '/v1/pay/withdrawals/intent', {
-    body: { memberId, amount: { amount, currency } },
-    key: mine.key,
-  })
-const complete = (withdrawalIntentId: string, headers = {}) =>
-  harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, key: mine.key, headers })
-const intentOf = async (memberId: string, amount = 5_000): Promise<string> =>
-  (await createIntent(memberId, amount)).body.withdrawalIntentId
+const intentOf = (memberId: string) => harness.createIntent({ key: mine.key, memberId })
+const complete = (id: string, headers = {}) => harness.requestCompletion(id, { key: mine.key, headers })
 const balance = async (memberId: string) =>
   (await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key })).body
 const watch = () =>
@@ -184,7 +177,7 @@ describe('below its floor', () => {
     await setFloor(20_000n)
     expect(await intentOf(memberId)).toMatch(/^wi_/)
     await setFloor(20_001n)
-    for (const answer of [await createIntent(memberId), await complete(pending)]) {
+    for (const answer of [await harness.requestIntent({ key: mine.key, memberId }), await complete(pending)]) {
       expect(answer.status).toBe(422)
       expect(answer.body.issues).toEqual([
         { code: 'UnprocessableEntity', message: expect.stringContaining('temporarily unavailable') },
@@ -212,7 +205,7 @@ describe('below its floor', () => {
   test('only this partner’s members in that currency are refused', async () => {
     const memberId = await harness.addMember({ available: 12_000, key: mine.key, tier: 'Silver EU', currency: 'EUR' })
     await setFloor(1n)
-    expect((await createIntent(memberId, 5_000, 'EUR')).status).toBe(201)
+    expect((await harness.requestIntent({ key: mine.key, memberId, currency: 'EUR' })).status).toBe(201)
     const foreign = await harness.addMember({ available: 12_000 })
     expect((await harness.call('GET', `/v1/pay/members/${foreign}/balance`)).body.isTemporarilyUnavailable).toBe(false)
   })
@@ -270,7 +263,7 @@ describe('a fall below the floor emits one event', () => {
       expect((await complete(other)).status).toBe(201)
     })
     expect(await show()).toMatchObject({ free: 10_100n, lowSince: null })
-    expect((await createIntent(first, 1_000)).status).toBe(422)
+    expect((await harness.requestIntent({ key: mine.key, memberId: first, amount: 1_000 })).status).toBe(422)
     await Promise.all([watch(), watch()])
     expect(await lowEvents()).toHaveLength(1)
     expect(await show()).toMatchObject({ lowSince: harness.clock.now() })
@@ -291,7 +284,7 @@ describe('a fall below the floor emits one event', () => {
     await setFloor(16_000n)
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
     await inTx(tx => withdrawals.cancel(tx, { partnerId, withdrawalId, now: harness.clock.now() }))
-    expect((await createIntent(await addMember(9_000))).status).toBe(201)
+    expect((await harness.requestIntent({ key: mine.key, memberId: await addMember(9_000) })).status).toBe(201)
     await watch()
     expect(await show()).toMatchObject({ lowSince: null })
     expect(await lowEvents()).toHaveLength(1)
@@ -302,7 +295,7 @@ test('a manually paused partner is refused in the same way, until it is resumed'
   const memberId = await addMember(12_000)
   const pending = await intentOf(memberId)
   await inTx(tx => pausePartner(tx, partnerId))
-  for (const answer of [await createIntent(memberId), await complete(pending)]) {
+  for (const answer of [await harness.requestIntent({ key: mine.key, memberId }), await complete(pending)]) {
     expect(answer.status).toBe(422)
     expect(answer.body.issues[0].code).toBe('UnprocessableEntity')
     expect(answer.headers['retry-after']).toBe('300')

@@ -31,11 +31,7 @@ afterAll(async () => {
 })
 
 const hintOf = ({ status, headers }: ApiResponse) => [status, headers['x-should-retry']]
-const gbp = (amount: number) => ({ amount, currency: 'GBP' })
-const quote = (amount: number) =>
-  harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })
-const complete = (withdrawalIntentId: string, headers = {}) =>
-  harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, headers })
+const quote = (amount: number) => harness.requestIntent({ memberId, amount })
 
 test('a 409 of a key in progress says retry, a 409 of an expired intent does not', async () => {
   const { withdrawalIntentId } = (await quote(5_000)).body
@@ -47,11 +43,11 @@ test('a 409 of a key in progress says retry, a 409 of an expired intent does not
         ...{ createdAt: harness.clock.now(), expiresAt: harness.clock.now() },
       })
       .execute()
-    return await complete(withdrawalIntentId, { 'x-idempotency-key': 'in-progress' })
+    return await harness.requestCompletion(withdrawalIntentId, { headers: { 'x-idempotency-key': 'in-progress' } })
   })
   expect([...hintOf(inProgress), inProgress.headers['retry-after']]).toEqual([409, 'true', '1'])
   harness.clock.advance({ minutes: 16 })
-  const expired = await complete(withdrawalIntentId)
+  const expired = await harness.requestCompletion(withdrawalIntentId)
   expect([...hintOf(expired), expired.headers['retry-after']]).toEqual([409, 'false', undefined])
 })
 

@@ -23,17 +23,7 @@ const issuesOf = ({ status, body }: { status: number; body: { issues?: { code: s
   ...(body.issues ?? []).map(({ code, path }) => `${code} ${path ?? ''}`.trim()),
 ]
 
-async function createIntent() {
-  const created = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(2_000) } })
-  return created.body.withdrawalIntentId as string
-}
-
-async function withdraw(intentId: string, options: object = {}) {
-  return await harness.call('POST', '/v1/pay/withdrawals/complete', {
-    body: { withdrawalIntentId: intentId },
-    ...options,
-  })
-}
+const createIntent = () => harness.createIntent({ memberId, amount: 2_000 })
 
 async function createWebhook() {
   const created = await harness.call('POST', '/v1/webhooks', { body: { url: 'https://example.com/hook' } })
@@ -87,9 +77,9 @@ test('the published shapes stay closed, and the fuller ones have metadata', asyn
 test('a withdrawal has the metadata of its intent, also in lists, and a member’s page never sees it', async () => {
   const intentId = await createIntent()
   await set(`/v1/pay/withdrawals/intent/${intentId}`, { reason: 'rent' })
-  const completed = await withdraw(intentId, prefer)
+  const completed = await harness.requestCompletion(intentId, prefer)
   expect(completed.body.metadata).toEqual({ reason: 'rent' })
-  const repeated = await withdraw(intentId, prefer)
+  const repeated = await harness.requestCompletion(intentId, prefer)
   expect(repeated.body).toEqual(completed.body)
   const withdrawalId = locatedId(completed)
   await set(`/v1/pay/withdrawals/intent/${intentId}`, { reason: 'food' })
@@ -267,7 +257,7 @@ test('each list is filtered by exact pairs, all of which must match, in pages an
 
   const intentId = await createIntent()
   await set(`/v1/pay/withdrawals/intent/${intentId}`, { batch: 'filter' })
-  const withdrawalId = locatedId(await withdraw(intentId))
+  const withdrawalId = locatedId(await harness.requestCompletion(intentId))
   const { withdrawals } = (await get('/v1/pay/withdrawals?metadata[batch]=filter')).body
   expect(withdrawals.map(({ id }: { id: string }) => id)).toEqual([withdrawalId])
 
@@ -324,7 +314,7 @@ test('events have the metadata only if the partner enables it, as of the time wh
   const intentId = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body.withdrawalIntentId
   expect(await metadataIn(intentId)).toEqual([undefined])
   await set(`/v1/pay/withdrawals/intent/${intentId}`, { reason: 'rent' })
-  const withdrawalId = locatedId(await withdraw(intentId))
+  const withdrawalId = locatedId(await harness.requestCompletion(intentId))
   expect(await metadataIn(withdrawalId)).toEqual([{ reason: 'rent' }])
   expect((await metadataIn(intentId)).at(-1)).toEqual({ reason: 'rent' })
   await want(false)

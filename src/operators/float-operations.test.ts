@@ -58,9 +58,7 @@ test('money that arrived for a settlement is received in part and in whole, and 
     tier: 'Silver EU',
     account: { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' },
   })
-  const intent = { memberId, amount: money(5_000, 'EUR') }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: intent })).body
-  await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+  await harness.withdraw({ key, memberId, currency: 'EUR' })
   harness.clock.set(new Date('2026-04-02T10:00:00.000Z'))
   await harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
   const deductions = [{ memberId, taken: money(5_000, 'EUR') }]

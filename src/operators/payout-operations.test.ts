@@ -49,10 +49,7 @@ async function signInUsers() {
 /** A batch after its cut-off with a payment of each net amount. */
 async function batchOf(...nets: number[]) {
   for (const net of nets) await harness.addWithdrawal({ currency: 'EUR', net })
-  harness.clock.advance({ seconds: 30 })
-  await harness.runTask('submit-withdrawals')
-  harness.clock.advance({ minutes: 5 * 60 })
-  await harness.runTask('send-payout-batches')
+  await harness.sendBatches()
   await signInUsers()
   const { batches } = (await operator.call('GET', '/payout-batches?rail=euro-files&statuses=building&take=1')).body
   expect(batches).toMatchObject([{ status: 'building', needsApproval: true, paymentCount: nets.length }])

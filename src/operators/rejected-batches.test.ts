@@ -6,7 +6,6 @@ import { closeException } from '../../test/payouts/two-person-decisions.ts'
 import * as approvals from '../payouts/books/approvals.ts'
 import { hasSignOfCopy } from '../payouts/books/batches.ts'
 import { sepaFormat } from '../payouts/formats/sepa/format.ts'
-import { verify } from '../verification/verify.ts'
 
 // A bank that gets the file of a batch twice pays the first copy and rejects the second. Everything goes through the operators' API.
 
@@ -47,9 +46,8 @@ type Batch = {
   available: number[]
 }
 
-const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
 const statusesOf = async ({ withdrawals }: Batch) =>
-  await Promise.all(withdrawals.map(async id => (await get(id)).status))
+  await Promise.all(withdrawals.map(async id => (await harness.getWithdrawal(id)).status))
 
 /** A batch of three payments after its cut-off, which is approved automatically unless a brake holds. */
 async function closedBatch(): Promise<Batch> {
@@ -57,12 +55,11 @@ async function closedBatch(): Promise<Batch> {
   for (const member of members)
     withdrawals.push(await harness.withdraw({ memberId: member, amount: 10_000, currency: 'EUR' }))
   const available = await availableBalances()
-  harness.clock.advance({ seconds: 30 })
-  await harness.runTask('submit-withdrawals')
-  harness.clock.advance({ minutes: 5 * 60 })
-  await harness.runTask('send-payout-batches')
+  await harness.sendBatches()
   const { batches } = (await operator.call('GET', '/payout-batches?rail=by-hand&take=1')).body
-  const references = await Promise.all(withdrawals.map(async id => (await get(id)).paymentReference as string))
+  const references = await Promise.all(
+    withdrawals.map(async id => (await harness.getWithdrawal(id)).paymentReference as string),
+  )
   return { ...batches[0], withdrawals, references, available }
 }
 
@@ -72,12 +69,7 @@ async function addMembers(): Promise<string[]> {
   return added
 }
 
-const availableBalances = async () =>
-  await Promise.all(
-    members.map(
-      async id => (await harness.call('GET', `/v1/pay/members/${id}/balance`)).body.available.amount as number,
-    ),
-  )
+const availableBalances = async () => await Promise.all(members.map(id => harness.availableOf(id)))
 
 /** … whose file an operator has carried to the bank, after this many downloads. */
 async function sentBatch({ downloads = 1 } = {}): Promise<Batch> {
@@ -137,7 +129,7 @@ async function expectGivenBack(batch: Batch): Promise<void> {
   expect(await statusesOf(batch)).toEqual(allOf('failed'))
   expect((await operator.call('GET', `/payout-batches/${batch.id}`)).body.status).toBe('rejected')
   expect(await availableBalances()).toEqual(batch.available.map(available => available + 10_000))
-  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 }
 
 test('a duplicate that the bank rejects pays no member twice: the payments wait for a decision, and the first copy pays them', async () => {
@@ -157,7 +149,7 @@ test('a duplicate that the bank rejects pays no member twice: the payments wait 
     }),
   )
   expect(await statusesOf(batch)).toEqual(allOf('paid'))
-  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 })
 
 test.each<[string, Omit<Status, 'status'>, object]>([
@@ -316,10 +308,10 @@ describe('after a batch was given back', () => {
         statement: { number: week, day, opening: 100_000_000n, closing: 100_000_000n },
       }),
     )
-  const get = async (id: string) => (await operator.call('GET', `/payout-batches/${id}`)).body
+  const batchOf = async (id: string) => (await operator.call('GET', `/payout-batches/${id}`)).body
   const close = async (batchId: string) => {
     await harness.runTask('send-payout-batches')
-    return (await get(batchId)).status
+    return (await batchOf(batchId)).status
   }
 
   test('batches await approval by people, who see why, until the statement of the day shows that it was not paid', async () => {
@@ -330,7 +322,7 @@ describe('after a batch was given back', () => {
     harness.clock.advance({ minutes: 20 * 60 })
     const waiting = await closedBatch()
     const brake = { batchId: batch.id, awaits: executed, reason: expect.stringContaining(batch.messageId) }
-    expect(await get(waiting.id)).toMatchObject({ status: 'building', needsApproval: true, brake })
+    expect(await batchOf(waiting.id)).toMatchObject({ status: 'building', needsApproval: true, brake })
     expect((await operator.call('GET', '/rails')).body.rails).toMatchObject([{ name: 'by-hand', brake }])
     const { attention } = (await operator.call('GET', '/status')).body
     expect(attention).toContainEqual(expect.stringContaining('No batch of by-hand is approved automatically'))
@@ -356,7 +348,7 @@ describe('after a batch was given back', () => {
       await harness.db
         .transaction()
         .execute(tx => approvals.approve(tx, { batchId: waiting.id, person, now: harness.clock.now() }))
-    expect((await get(waiting.id)).status).toBe('approved')
+    expect((await batchOf(waiting.id)).status).toBe('approved')
   })
 
   test('a statement with its debit releases nothing until the debit is decided', async () => {
@@ -384,6 +376,6 @@ describe('after a batch was given back', () => {
     await harness.db.transaction().execute(tx => closeException(tx, { ...decided, decision: 'give_back' }))
     harness.clock.advance({ minutes: 20 * 60 })
     const waiting = await closedBatch()
-    expect((await get(waiting.id)).status).toBe('building')
+    expect((await batchOf(waiting.id)).status).toBe('building')
   })
 })

@@ -60,13 +60,9 @@ test('a partner’s users see who cancelled a withdrawal, unless it was an opera
   const ids: string[] = []
   for (const user of [support, operator]) {
     const memberId = await harness.addMember({ available: 5_000 })
-    const amount = { amount: 2_000, currency: 'GBP' }
-    const { withdrawalIntentId } = (
-      await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
-    ).body
-    const made = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-    ids.push(locatedId(made))
-    expect((await user.call('POST', `/v1/pay/withdrawals/${locatedId(made)}/cancel`)).status).toBe(200)
+    const id = await harness.withdraw({ memberId, amount: 2_000 })
+    ids.push(id)
+    expect((await user.call('POST', `/v1/pay/withdrawals/${id}/cancel`)).status).toBe(200)
   }
   const namesFor = async (user: typeof support) => {
     const timelines = await Promise.all(ids.map(id => user.call('GET', `/v1/pay/withdrawals/${id}/timeline`)))

@@ -4,7 +4,6 @@ import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { euAccount, goodAccount } from '../../test/harness/samples.ts'
 import type { Currency } from '../kernel/money.ts'
 import { updatePartner } from '../partners/partners.ts'
-import type { TaskName } from '../worker/task.ts'
 import { cutOffOf, leadTimes } from './calendars/cut-off.ts'
 import { uk } from './calendars/uk.ts'
 import { sepaFormat } from './formats/sepa/format.ts'
@@ -37,11 +36,6 @@ beforeEach(() => {
   harness.clock.set(day)
 })
 
-async function run(task: TaskName, { afterMinutes }: { afterMinutes: number }) {
-  harness.clock.advance({ minutes: afterMinutes })
-  await harness.runTask(task)
-}
-
 const fuller = { prefer: 'return=representation' }
 async function quote(to: Harness, currency: Currency, accountHolder: string) {
   const account = { ...(currency === 'EUR' ? euAccount : goodAccount), accountHolder }
@@ -66,8 +60,7 @@ test.each([
   expect(intent).toEqual(quoted)
 
   await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  await run('submit-withdrawals', { afterMinutes: 1 })
-  await run('send-payout-batches', { afterMinutes: 7 * 60 })
+  await harness.sendBatches({ hours: 7 })
   const file = [...bank.outbox.values()].at(-1)
   expect(file).toContain(currency === 'EUR' ? `<Cdtr><Nm>${payeeName}</Nm></Cdtr>` : payeeName)
 })
@@ -79,14 +72,15 @@ test('a payment keeps the text of its partner from the time at which it joined i
       .execute(tx => updatePartner(tx, { partnerId: harness.partner.id, settings: { remittanceText } }))
   const withdraw = async () => {
     await harness.addWithdrawal({ currency: 'EUR' })
-    await run('submit-withdrawals', { afterMinutes: 1 })
+    harness.clock.advance({ minutes: 1 })
+    await harness.runTask('submit-withdrawals')
   }
   await setText('Wages on demand')
   await withdraw()
   await setText('')
   await withdraw()
   await setText('Another text')
-  await run('send-payout-batches', { afterMinutes: 7 * 60 })
+  await harness.sendBatches({ hours: 7 })
   const file = [...euros.outbox.values()].at(-1)
   expect(file?.match(/<CdtTrfTxInf>/g)).toHaveLength(2)
   expect(file?.match(/<Ustrd>[^<]*/g)).toEqual(['<Ustrd>Wages on demand'])

@@ -40,13 +40,10 @@ const errors = () => lines.filter(({ level }) => level >= 50).map(({ msg }) => m
 
 const afterHold = () => harness.clock.advance({ seconds: 30 })
 const untilAsked = () => harness.clock.advance({ minutes: 3 })
-const get = async (id: string, key = harness.key) =>
-  (await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
-const statusOf = async (id: string) => (await get(id)).status
+const statusOf = async (id: string) => (await harness.getWithdrawal(id)).status
 const cancel = (id: string, options = {}) => harness.call('POST', `/v1/pay/withdrawals/${id}/cancel`, options)
-const path = async (id: string) => (await get(id)).timeline.map((entry: { status: string }) => entry.status).join(' ')
-const available = async (memberId: string, key = harness.key) =>
-  (await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key })).body.available.amount
+const path = async (id: string) =>
+  (await harness.getWithdrawal(id)).timeline.map((entry: { status: string }) => entry.status).join(' ')
 const isListed = async (memberId: string) =>
   (await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals.length === 1
 
@@ -62,7 +59,7 @@ async function booked(id: string, reason: string): Promise<string[]> {
 
 /** Our reference at the bank, as the partner sees it; null before the withdrawal is submitted. */
 const referenceOf = async (id: string, key = harness.key): Promise<string | null> =>
-  (await get(id, key)).paymentReference
+  (await harness.getWithdrawal(id, key)).paymentReference
 
 async function atTheBank(id: string): Promise<{ submissions: number; executed: number }> {
   const reference = (await referenceOf(id)) ?? ''
@@ -197,7 +194,7 @@ describe('a withdrawal', () => {
     await run('submit-withdrawals')
     const now = harness.clock.now()
     const heldAt = new Date(now.getTime() - 30_000).toISOString()
-    expect(await get(id)).toMatchObject({
+    expect(await harness.getWithdrawal(id)).toMatchObject({
       status: 'paid',
       netAmount: { amount: 5_000, currency: 'GBP' },
       bankAccount: { lastFour: '4958' },
@@ -209,7 +206,7 @@ describe('a withdrawal', () => {
       ],
     })
     expect(await booked(id, 'withdrawal.paid')).toEqual(['payouts_pending > float 5000'])
-    expect(await available(memberId)).toBe(14_950)
+    expect(await harness.availableOf(memberId)).toBe(14_950)
     expect(await isListed(memberId)).toBe(true)
     expect(lines).toEqual([])
   })
@@ -218,7 +215,7 @@ describe('a withdrawal', () => {
     const { key } = await harness.addPartner('No hold', { holdSeconds: 0 })
     const { id } = await harness.addWithdrawal({ net: 5_000, key })
     await run('submit-withdrawals')
-    expect((await get(id, key)).status).toBe('paid')
+    expect((await harness.getWithdrawal(id, key)).status).toBe('paid')
   })
 
   test('wakes the worker when its hold is over', async () => {
@@ -238,12 +235,12 @@ describe('a withdrawal', () => {
     const { id, memberId } = await harness.addWithdrawal({ net: 6_601 })
     afterHold()
     await run('submit-withdrawals')
-    expect(await available(memberId)).toBe(20_000)
+    expect(await harness.availableOf(memberId)).toBe(20_000)
     expect(await booked(id, 'withdrawal.failed')).toEqual([
       'fees > member_available 50',
       'payouts_pending > member_available 6601',
     ])
-    const { status, timeline, balanceAfter } = await get(id)
+    const { status, timeline, balanceAfter } = await harness.getWithdrawal(id)
     expect(status).toBe('failed')
     expect(timeline.at(-1)).toMatchObject({ status: 'failed', reason: 'The account is closed' })
     // It stays what it was when this was booked.
@@ -255,7 +252,7 @@ describe('a withdrawal', () => {
     const { id, memberId } = await harness.addWithdrawal({ net: 6_601, tier: 'Gold' })
     afterHold()
     await run('submit-withdrawals')
-    expect(await available(memberId)).toBe(20_000)
+    expect(await harness.availableOf(memberId)).toBe(20_000)
     expect(await booked(id, 'withdrawal.failed')).toEqual([
       'fees > partner_fees 50',
       'payouts_pending > member_available 6601',
@@ -276,12 +273,12 @@ describe('a withdrawal', () => {
     untilAsked()
     await run('read-rail-reports')
     expect(await path(id)).toBe('held submitted paid returned')
-    expect((await get(id)).timeline.at(-1).reason).toBe('The account holder does not match')
+    expect((await harness.getWithdrawal(id)).timeline.at(-1).reason).toBe('The account holder does not match')
     expect(await booked(id, 'withdrawal.returned')).toEqual([
       'fees > member_available 50',
       'float > member_available 5000',
     ])
-    expect(await available(memberId)).toBe(20_000)
+    expect(await harness.availableOf(memberId)).toBe(20_000)
     expect(await isListed(memberId)).toBe(false)
   })
 
@@ -388,7 +385,7 @@ describe('a worker that is killed', () => {
     await run('ask-about-withdrawals')
     expect(await path(id)).toBe('held submitted paid')
     expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
-    expect(await available(memberId)).toBe(14_950)
+    expect(await harness.availableOf(memberId)).toBe(14_950)
   })
 
   test('after polling and before submitting again is replaced by one that submits', async () => {
@@ -430,7 +427,7 @@ describe('several workers at once', () => {
       const net = [...nets, ...nets][index] ?? 0
       expect(await path(id)).toBe(`held submitted ${net === 6_601 ? 'failed' : 'paid'}`)
       expect(await booked(id, 'withdrawal.paid')).toHaveLength(net === 6_601 ? 0 : 1)
-      expect(await available(memberId)).toBe(net === 6_601 ? 20_000 : 20_000 - 50 - net)
+      expect(await harness.availableOf(memberId)).toBe(net === 6_601 ? 20_000 : 20_000 - 50 - net)
       expect((await atTheBank(id)).submissions).toBe(net === 6_606 ? 2 : 1)
     }
     expect(errors()).toEqual([])
@@ -448,7 +445,7 @@ describe('cancelling', () => {
       'fees > member_available 50',
       'payouts_pending > member_available 5000',
     ])
-    expect(await available(memberId)).toBe(20_000)
+    expect(await harness.availableOf(memberId)).toBe(20_000)
     expect(await isListed(memberId)).toBe(false)
     afterHold()
     await run('submit-withdrawals')
@@ -462,7 +459,7 @@ describe('cancelling', () => {
     harness.clock.advance({ minutes: 1 })
     const second = await cancel(id)
     expect([second.status, second.text]).toEqual([200, first.text])
-    expect(await available(memberId)).toBe(20_000)
+    expect(await harness.availableOf(memberId)).toBe(20_000)
   })
 
   test('twenty times at once cancels once, and all twenty report it', async () => {
@@ -470,7 +467,7 @@ describe('cancelling', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => cancel(id)))
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
     expect(answers[0]?.status).toBe(200)
-    expect(await available(memberId)).toBe(20_000)
+    expect(await harness.availableOf(memberId)).toBe(20_000)
     expect(await booked(id, 'withdrawal.cancelled')).toHaveLength(2)
   })
 
@@ -491,11 +488,11 @@ describe('cancelling', () => {
     const { id, memberId } = await harness.addWithdrawal({ net })
     afterHold()
     await run('submit-withdrawals')
-    const before = await available(memberId)
+    const before = await harness.availableOf(memberId)
     const answer = await cancel(id)
     expect(answer.status).toBe(409)
     expect(answer.body.issues).toEqual([{ code: 'Conflict', message: expect.stringContaining(status) }])
-    expect(await available(memberId)).toBe(before)
+    expect(await harness.availableOf(memberId)).toBe(before)
     expect(await statusOf(id)).toBe(status)
   })
 
@@ -504,7 +501,7 @@ describe('cancelling', () => {
     const foreign = await cancel(id, { key: harness.other.key })
     const missing = await cancel('w_01kah4pzc5e4r8v2m6t0x9y3bd', { key: harness.other.key })
     expect([foreign.status, foreign.text]).toEqual([404, missing.text])
-    expect(await available(memberId)).toBe(14_950)
+    expect(await harness.availableOf(memberId)).toBe(14_950)
     const read = await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key: harness.other.key })
     expect([read.status, read.text]).toEqual([404, missing.text])
   })
@@ -526,7 +523,7 @@ describe('cancelling', () => {
       const status = await statusOf(id)
       outcomes.add(status)
       expect(answer.status).toBe(status === 'cancelled' ? 200 : 409)
-      expect(await available(memberId)).toBe(status === 'cancelled' ? 20_000 : 14_950)
+      expect(await harness.availableOf(memberId)).toBe(status === 'cancelled' ? 20_000 : 14_950)
       expect((await atTheBank(id)).executed).toBe(status === 'cancelled' ? 0 : 1)
     }
     for (const outcome of outcomes) expect(['cancelled', 'paid']).toContain(outcome)
@@ -540,7 +537,7 @@ describe('a faulty bank', () => {
     await run('submit-withdrawals')
     await record([{ reference: id, outcome: 'failed', reason: 'Changed our mind' }])
     expect(await path(id)).toBe('held submitted paid')
-    expect(await available(memberId)).toBe(14_950)
+    expect(await harness.availableOf(memberId)).toBe(14_950)
     expect(lines).toMatchObject([{ level: 50, withdrawalId: id, msg: expect.stringContaining('contradicts') }])
   })
 
@@ -573,7 +570,7 @@ describe('a faulty bank', () => {
     await run('submit-withdrawals')
     const reason = `\0closed \ud800${'💷'.repeat(200)}`
     await record([{ reference: id, outcome: 'failed', reason }])
-    const { status, timeline } = await get(id)
+    const { status, timeline } = await harness.getWithdrawal(id)
     expect(status).toBe('failed')
     expect(timeline.at(-1).reason).toMatch(/^closed \ufffd(💷)+$/u)
   })
@@ -628,13 +625,13 @@ describe('a late refund', () => {
     const { id, memberId } = await harness.addWithdrawal({ net: 6_602 })
     afterHold()
     await run('submit-withdrawals')
-    const before = await get(id)
+    const before = await harness.getWithdrawal(id)
     const next = await closeCycle(harness.partner.id)
     harness.clock.advance({ minutes: 5 })
     await run('read-rail-reports')
-    const after = await get(id)
+    const after = await harness.getWithdrawal(id)
     expect([after.status, after.payCycleId]).toEqual(['returned', before.payCycleId])
-    expect(await available(memberId)).toBe(20_000)
+    expect(await harness.availableOf(memberId)).toBe(20_000)
     const row = await harness.db
       .selectFrom('withdrawals')
       .select('adjustedInCycleId')
@@ -687,7 +684,7 @@ describe('a late refund', () => {
       .where('partnerId', '=', partner.id)
       .execute()
     await run('read-rail-reports')
-    expect((await get(id, key)).status).toBe('paid')
+    expect((await harness.getWithdrawal(id, key)).status).toBe('paid')
     expect(await openExceptions(id)).toEqual(['refused'])
     // The reports after it are read meanwhile.
     const other = await harness.addWithdrawal({ net: 6_603 })
@@ -699,8 +696,8 @@ describe('a late refund', () => {
     await openNext(partner.id)
     await run('read-rail-reports')
     expect(await openExceptions(id)).toEqual([])
-    expect((await get(id, key)).status).toBe('returned')
-    expect(await available(memberId, key)).toBe(20_000)
+    expect((await harness.getWithdrawal(id, key)).status).toBe('returned')
+    expect(await harness.availableOf(memberId, key)).toBe(20_000)
   })
 })
 

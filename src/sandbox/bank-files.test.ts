@@ -9,7 +9,6 @@ import { uk } from '../payouts/calendars/uk.ts'
 import { sepaFormat } from '../payouts/formats/sepa/format.ts'
 import { stateWithoutAdvice } from '../payouts/formats/standard18/entry-day.ts'
 import { standard18Format } from '../payouts/formats/standard18/format.ts'
-import { verify } from '../verification/verify.ts'
 import type { TaskName } from '../worker/task.ts'
 
 const startAt = new Date('2026-03-10T09:00:00.000Z')
@@ -49,9 +48,7 @@ beforeEach(() => {
 const run = async (...names: TaskName[]) => {
   for (const name of names) await harness.runTask(name)
 }
-const statusOf = async (id: string) => (await get(id)).status
-const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
-const disagreements = async () => (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
+const statusOf = async (id: string) => (await harness.getWithdrawal(id)).status
 
 type Payment = { id: string; reference: string; net: number }
 type Of = { currency?: 'EUR' | 'GBP'; key?: string }
@@ -74,10 +71,7 @@ async function withdraw(nets: number[], { currency = 'EUR', key = harness.key }:
 /** Withdraws, and sends the file to the bank. */
 async function sent(nets: number[], of: Of = {}): Promise<{ batchId: string; payments: Payment[] }> {
   const ids = await withdraw(nets, of)
-  harness.clock.advance({ minutes: 1 })
-  await run('submit-withdrawals')
-  harness.clock.set(new Date(day.getTime() + 6 * 3_600_000))
-  await run('send-payout-batches')
+  await harness.sendBatches({ hours: 6 })
   const payouts = await harness.db.selectFrom('payouts').select(['withdrawalId', 'reference']).execute()
   const referenceOf = new Map(payouts.map(({ withdrawalId, reference }) => [withdrawalId, reference]))
   const payments = ids.map(
@@ -89,16 +83,6 @@ async function sent(nets: number[], of: Of = {}): Promise<{ batchId: string; pay
 
 function ask(batchId: string, body: object, call: { key?: string; headers?: Record<string, string> } = {}) {
   return harness.call('POST', `/v1/sandbox/bank-files/${batchId}/answers`, { body, ...call })
-}
-
-let files = 0
-/** Puts a file into the inbox of a bank, imports it and records what it reports. */
-async function importFile(bank: FileBank, text: string): Promise<string> {
-  files += 1
-  const name = `answer-${files}`
-  bank.inbox.set(name, text)
-  await run('read-bank-files', 'read-rail-reports')
-  return bank.rejected.get(name) ?? 'imported'
 }
 
 describe('the answers of a sandbox’s bank', () => {
@@ -124,9 +108,9 @@ describe('the answers of a sandbox’s bank', () => {
       'content-type': 'text/xml; charset=utf-8',
       'content-disposition': `attachment; filename="${bankFiles[0].messageId}-pain.002.xml"`,
     })
-    expect(await importFile(euros, answer.text)).toBe('imported')
+    expect(await harness.bankAnswers(euros, answer.text)).toBe('imported')
     expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'failed', 'submitted'])
-    expect((await get(second?.id ?? '')).timeline.at(-1).reason).toMatch(/^AC01 /)
+    expect((await harness.getWithdrawal(second?.id ?? '')).timeline.at(-1).reason).toMatch(/^AC01 /)
 
     const returned = await ask(batchId, {
       format: 'camt.054',
@@ -135,9 +119,9 @@ describe('the answers of a sandbox’s bank', () => {
         { paymentReference: third?.reference, outcome: 'paid' },
       ],
     })
-    expect(await importFile(euros, returned.text)).toBe('imported')
+    expect(await harness.bankAnswers(euros, returned.text)).toBe('imported')
     expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['returned', 'failed', 'paid'])
-    expect((await get(first?.id ?? '')).timeline.at(-1).reason).toMatch(/^BE01/)
+    expect((await harness.getWithdrawal(first?.id ?? '')).timeline.at(-1).reason).toMatch(/^BE01/)
   })
 
   test('are a CSV of returned credits for Bacs, which the rail imports', async () => {
@@ -151,7 +135,7 @@ describe('the answers of a sandbox’s bank', () => {
       'text/csv; charset=utf-8',
       `Reference,Amount,Code\r\n${payments[1]?.reference},60.00,5\r\n`,
     ])
-    expect(await importFile(pounds, answer.text)).toBe('imported')
+    expect(await harness.bankAnswers(pounds, answer.text)).toBe('imported')
     expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'returned'])
   })
 
@@ -285,22 +269,22 @@ test(`${count} payouts go to the bank in a file and end as its answers say; a re
   const expectStates = async (wanted: (index: number) => string) => {
     const states = await statesOf(harness.partner.id)
     expect(payments.map(({ id }) => states.get(id))).toEqual(payments.map((_, index) => wanted(index)))
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   }
   const half = (text: string) => text.slice(0, Math.floor(text.length / 2))
-  expect(await importFile(euros, half(report.text))).toMatch(/Nothing of this file was booked/)
+  expect(await harness.bankAnswers(euros, half(report.text))).toMatch(/Nothing of this file was booked/)
   await expectStates(before)
-  expect(await importFile(euros, report.text)).toBe('imported')
+  expect(await harness.bankAnswers(euros, report.text)).toBe('imported')
   await expectStates(afterReport)
   const rows = await everything()
-  expect(await importFile(euros, report.text)).toBe('imported')
+  expect(await harness.bankAnswers(euros, report.text)).toBe('imported')
   expect(await everything()).toEqual(rows)
-  expect(await importFile(euros, half(returns.text))).toMatch(/Nothing of this file was booked/)
+  expect(await harness.bankAnswers(euros, half(returns.text))).toMatch(/Nothing of this file was booked/)
   await expectStates(afterReport)
-  expect(await importFile(euros, returns.text)).toBe('imported')
+  expect(await harness.bankAnswers(euros, returns.text)).toBe('imported')
   await expectStates(atTheEnd)
   const settled = await everything()
-  for (const text of [report.text, returns.text]) expect(await importFile(euros, text)).toBe('imported')
+  for (const text of [report.text, returns.text]) expect(await harness.bankAnswers(euros, text)).toBe('imported')
   expect(await everything()).toEqual(settled)
   await expectStates(atTheEnd)
 })
@@ -344,7 +328,7 @@ describe('a batch that a sandbox’s bank answers as a whole', () => {
   async function answerWhole(batchId: string, batch: object): Promise<string[]> {
     const answer = await ask(batchId, { format: 'pain.002', batch })
     expect(answer.status, answer.text).toBe(200)
-    expect(await importFile(euros, answer.text)).toBe('imported')
+    expect(await harness.bankAnswers(euros, answer.text)).toBe('imported')
     return await openKinds(batchId)
   }
   async function openKinds(batchId: string): Promise<string[]> {
@@ -381,7 +365,7 @@ describe('a batch that a sandbox’s bank answers as a whole', () => {
   test('is rejected payment by payment with a text about a duplicate', async () => {
     const { batchId, payments } = await sent([5_000, 6_000])
     const answer = await ask(batchId, { format: 'pain.002', outcomes: [{ outcome: 'failed', ...inWords }] })
-    expect(await importFile(euros, answer.text)).toBe('imported')
+    expect(await harness.bankAnswers(euros, answer.text)).toBe('imported')
     expect(await openKinds(batchId)).toEqual(['duplicate'])
     expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['submitted', 'submitted'])
   })
@@ -391,7 +375,7 @@ describe('a batch that a sandbox’s bank answers as a whole', () => {
     const outcomes = [{ paymentReference: payments[0]?.reference, outcome: 'paid' }]
     const answer = await ask(batchId, { format: 'pain.002', batch: { outcome: 'pending' }, outcomes })
     expect(answer.text).toContain('<GrpSts>PDNG</GrpSts></OrgnlGrpInfAndSts>')
-    expect(await importFile(euros, answer.text)).toBe('imported')
+    expect(await harness.bankAnswers(euros, answer.text)).toBe('imported')
     expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'submitted'])
   })
 
@@ -432,13 +416,13 @@ describe('a batch that a sandbox’s bank answers as a whole', () => {
     expect(await states()).toEqual(['failed', 'failed'])
     expect(await answerWhole(batchId, accepted)).toEqual(['paid_after_give_back'])
     const debits = await ask(batchId, { format: 'camt.054', outcomes: [{ outcome: 'paid' }] })
-    expect(await importFile(euros, debits.text)).toBe('imported')
+    expect(await harness.bankAnswers(euros, debits.text)).toBe('imported')
     const operator = await harness.addOperator()
     const { exceptions } = (await operator.call('GET', '/payout-exceptions?state=open&take=1000')).body
     for (const { reference } of payments)
       expect(exceptions).toContainEqual(expect.objectContaining({ kind: 'paid_after_give_back', reference }))
     expect(await states()).toEqual(['failed', 'failed'])
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   })
 })
 

@@ -1,6 +1,5 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { locatedId } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
 import type { BankFault } from '../payouts/channels/simulated/simulated-bank.ts'
@@ -19,15 +18,7 @@ const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const post = (path: string, body?: object, key = harness.key) =>
   harness.call('POST', path, { key, ...(body === undefined ? {} : { body }) })
 
-async function newWithdrawal(key = harness.key): Promise<{ memberId: string; id: string }> {
-  const memberId = await harness.addMember({ available: 50_000, key })
-  const intent = await post('/v1/pay/withdrawals/intent', { memberId, amount: gbp(5_050) }, key)
-  const { withdrawalIntentId } = intent.body
-  const completed = await post('/v1/pay/withdrawals/complete', { withdrawalIntentId }, key)
-  return { memberId, id: locatedId(completed) }
-}
-const availableOf = async (memberId: string, key = harness.key) =>
-  (await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key })).body.available.amount
+const newWithdrawal = (key = harness.key) => harness.addWithdrawal({ available: 50_000, key })
 
 describe('a withdrawal goes through each transition when the bank is instructed to', () => {
   test.each([
@@ -41,7 +32,7 @@ describe('a withdrawal goes through each transition when the bank is instructed 
     expect(answer).toMatchObject({ status: 200, body: { id, status } })
     expect(answer.body.timeline.map((entry: { status: string }) => entry.status)).toEqual(states)
     expect(answer.body.timeline.at(-1).reason).toBe(reason)
-    expect(await availableOf(memberId)).toBe(['failed', 'returned'].includes(status) ? 50_000 : 44_950)
+    expect(await harness.availableOf(memberId)).toBe(['failed', 'returned'].includes(status) ? 50_000 : 44_950)
     expect((await post(`/v1/sandbox/withdrawals/${id}/${name}`)).body.status).toBe(status)
   })
 
@@ -157,7 +148,7 @@ describe('a queued fault meets one payment, which is paid in the end, as that fa
     expect(await withdrawalOf(id, key)).toEqual(paid)
     expect(logged()).toEqual([['the bank contradicts an earlier report about a withdrawal; nothing was changed']])
     expect(await exceptionsAbout(reference)).toEqual([{ kind: 'contradiction', outcome: 'failed', withdrawalId: id }])
-    expect([await availableOf(memberId, key), await attemptsOf(partnerId)]).toEqual([44_950, 1])
+    expect([await harness.availableOf(memberId, key), await attemptsOf(partnerId)]).toEqual([44_950, 1])
   })
 
   test('unknown_reference: a report about a payment that was never made opens an exception', async () => {

@@ -114,12 +114,8 @@ describe.each(['sandbox', 'live'] as const)('on a %s server', mode => {
   test('with another partner’s ids every operation responds with 404, even to an operator', async () => {
     const { key } = harness.other
     const memberId = await harness.addMember({ available: 10_000, key })
-    const body = { memberId, amount: { amount: 2_000, currency: 'GBP' } }
-    const intent = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })).body.withdrawalIntentId
-    const done = await harness.call('POST', '/v1/pay/withdrawals/complete', {
-      key,
-      body: { withdrawalIntentId: intent },
-    })
+    const intent = await harness.createIntent({ memberId, amount: 2_000, key })
+    const done = await harness.requestCompletion(intent, { key })
     const [run] = (await harness.call('GET', '/v1/pay/runs', { key })).body.payRuns
     const hook = await harness.call('POST', '/v1/webhooks', { key, body: { url: 'https://example.com/hook' } })
     const job = await harness.call('POST', '/v1/members/jobs', {

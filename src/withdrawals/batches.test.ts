@@ -3,7 +3,6 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ApiResponse } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
-import { verify } from '../verification/verify.ts'
 
 let harness: Harness
 let second: Awaited<ReturnType<Harness['startSecond']>>
@@ -17,17 +16,7 @@ afterAll(async () => {
 })
 beforeEach(() => harness.clock.advance({ minutes: 1 }))
 
-type Caller = Harness['call']
-const gbp = (amount: number) => ({ amount, currency: 'GBP' })
-const keyed = (key: string | undefined) => (key === undefined ? {} : { headers: { 'x-idempotency-key': key } })
-const intend = (call: Caller, memberId: string, amount = 1_000, key?: string) =>
-  call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) }, ...keyed(key) })
-const complete = (call: Caller, withdrawalIntentId: string, key?: string) =>
-  call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, ...keyed(key) })
-const intentOf = async (memberId: string, amount?: number): Promise<string> =>
-  (await intend(harness.call, memberId, amount)).body.withdrawalIntentId
-const availableOf = async (memberId: string) =>
-  (await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).body.available.amount
+const keyed = (key: string) => ({ headers: { 'x-idempotency-key': key } })
 const balancesAfter = async (memberId: string) => {
   const { rows } = await sql<{ balanceAfter: bigint }>`
     select balance_after from withdrawals where member_id = ${memberId} order by balance_after desc`.execute(harness.db)
@@ -37,8 +26,6 @@ const countWithdrawals = async (memberId: string) =>
   (await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals.length
 const codesOf = (answers: ApiResponse[]) =>
   answers.map(({ status, body }) => (status === 201 ? 201 : body.issues[0].code))
-const expectBooksToAgree = async () =>
-  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
 
 /** Runs in a transaction that stays open while `meanwhile` runs. */
 async function whileOpen<T>(statement: ReturnType<typeof sql>, meanwhile: () => Promise<T>): Promise<T> {
@@ -54,13 +41,13 @@ test('each of many concurrent requests gets its own response: accepted, refused 
   const key = randomUUID()
   const unknown = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
   const answers = await Promise.all([
-    intend(harness.call, rich, 5_000, key),
-    intend(harness.call, unknown),
-    intend(harness.call, poor, 2_000),
-    intend(harness.call, rich, 999),
-    intend(harness.call, poor, 1_500),
-    intend(harness.call, rich, 5_000, key),
-    intend(harness.call, rich, 6_000, key),
+    harness.requestIntent({ memberId: rich, amount: 5_000, ...keyed(key) }),
+    harness.requestIntent({ memberId: unknown, amount: 1_000 }),
+    harness.requestIntent({ memberId: poor, amount: 2_000 }),
+    harness.requestIntent({ memberId: rich, amount: 999 }),
+    harness.requestIntent({ memberId: poor, amount: 1_500 }),
+    harness.requestIntent({ memberId: rich, amount: 5_000, ...keyed(key) }),
+    harness.requestIntent({ memberId: rich, amount: 6_000, ...keyed(key) }),
   ])
   expect(codesOf(answers)).toEqual([
     ...[201, 'MemberNotFound', 'MemberInsufficientFunds', 'AmountBelowLowerLimit', 201, 201],
@@ -72,40 +59,40 @@ test('each of many concurrent requests gets its own response: accepted, refused 
 
 test('concurrent completions of one member are decided one after the other, to the last penny', async () => {
   const memberId = await harness.addMember({ available: 10_500 })
-  const pending = await Promise.all(Array.from({ length: 15 }, () => intentOf(memberId)))
-  const answers = await Promise.all(pending.map(id => complete(harness.call, id)))
+  const pending = await Promise.all(Array.from({ length: 15 }, () => harness.createIntent({ memberId, amount: 1_000 })))
+  const answers = await Promise.all(pending.map(id => harness.requestCompletion(id)))
   expect(codesOf(answers).filter(code => code === 201)).toHaveLength(10)
   expect(codesOf(answers).filter(code => code === 'MemberInsufficientFunds')).toHaveLength(5)
-  expect(await availableOf(memberId)).toBe(500)
+  expect(await harness.availableOf(memberId)).toBe(500)
   expect(await balancesAfter(memberId)).toEqual(Array.from({ length: 10 }, (_, index) => 9_500 - index * 1_000))
-  await expectBooksToAgree()
+  expect(await harness.disagreements()).toEqual([])
 })
 
 test('two processes that complete for one member concurrently never pay out more than is available', async () => {
   const memberId = await harness.addMember({ available: 20_500 })
-  const pending = await Promise.all(Array.from({ length: 40 }, () => intentOf(memberId)))
+  const pending = await Promise.all(Array.from({ length: 40 }, () => harness.createIntent({ memberId, amount: 1_000 })))
   const answers = await Promise.all(
-    pending.map((id, index) => complete(index % 2 === 0 ? harness.call : second.call, id)),
+    pending.map((id, index) => (index % 2 === 0 ? harness : second).requestCompletion(id)),
   )
   expect(codesOf(answers).filter(code => code === 201)).toHaveLength(20)
   expect(codesOf(answers).filter(code => code === 'MemberInsufficientFunds')).toHaveLength(20)
-  expect(await availableOf(memberId)).toBe(500)
+  expect(await harness.availableOf(memberId)).toBe(500)
   // Each completion was decided on the balance that the previous one left, not only refused by the database once nothing was
   // left.
   expect(await balancesAfter(memberId)).toEqual(Array.from({ length: 20 }, (_, index) => 19_500 - index * 1_000))
-  await expectBooksToAgree()
+  expect(await harness.disagreements()).toEqual([])
 })
 
 test('an intent completed many times concurrently, in two processes, is one withdrawal', async () => {
   const memberId = await harness.addMember({ available: 20_000 })
-  const id = await intentOf(memberId)
+  const id = await harness.createIntent({ memberId, amount: 1_000 })
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, index) => complete(index % 2 === 0 ? harness.call : second.call, id)),
+    Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? harness : second).requestCompletion(id)),
   )
   expect(codesOf(answers)).toEqual(Array(20).fill(201))
   expect(new Set(answers.map(({ headers }) => headers.location)).size).toBe(1)
   expect(await countWithdrawals(memberId)).toBe(1)
-  expect(await availableOf(memberId)).toBe(19_000)
+  expect(await harness.availableOf(memberId)).toBe(19_000)
 })
 
 test('an idempotency key used many times concurrently, in two processes, has one effect and one response', async () => {
@@ -113,7 +100,7 @@ test('an idempotency key used many times concurrently, in two processes, has one
   const key = randomUUID()
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
-      intend(index % 2 === 0 ? harness.call : second.call, memberId, 1_000, key),
+      (index % 2 === 0 ? harness : second).requestIntent({ memberId, amount: 1_000, ...keyed(key) }),
     ),
   )
   expect(codesOf(answers)).toEqual(Array(20).fill(201))
@@ -122,8 +109,8 @@ test('an idempotency key used many times concurrently, in two processes, has one
   expect(rows).toHaveLength(1)
   const intentId = answers[0]?.body.withdrawalIntentId
   const [one, other] = await Promise.all([
-    complete(harness.call, intentId, `${key}-complete`),
-    complete(second.call, intentId, `${key}-complete`),
+    harness.requestCompletion(intentId, keyed(`${key}-complete`)),
+    second.requestCompletion(intentId, keyed(`${key}-complete`)),
   ])
   expect([one.status, other.status, one.headers.location]).toEqual([201, 201, other.headers.location])
 })
@@ -131,11 +118,11 @@ test('an idempotency key used many times concurrently, in two processes, has one
 test('a key whose record has expired can be reused', async () => {
   const memberId = await harness.addMember({ available: 20_000 })
   const key = randomUUID()
-  const first = await intend(harness.call, memberId, 1_000, key)
+  const first = await harness.requestIntent({ memberId, amount: 1_000, ...keyed(key) })
   await sql`update idempotency_keys set expires_at = ${harness.clock.now()} where key = ${key}`.execute(harness.db)
   const [anew, again] = await Promise.all([
-    intend(harness.call, memberId, 2_000, key),
-    intend(second.call, memberId, 2_000, key),
+    harness.requestIntent({ memberId, amount: 2_000, ...keyed(key) }),
+    second.requestIntent({ memberId, amount: 2_000, ...keyed(key) }),
   ])
   expect([anew.status, again.text]).toEqual([201, anew.text])
   expect(anew.body.withdrawalIntentId).not.toBe(first.body.withdrawalIntentId)
@@ -143,14 +130,17 @@ test('a key whose record has expired can be reused', async () => {
 
 test('a locked member does not delay other members, and is served afterwards', async () => {
   const [held, free] = [await harness.addMember({ available: 5_000 }), await harness.addMember({ available: 5_000 })]
-  const [heldIntent, freeIntent] = [await intentOf(held), await intentOf(free)]
+  const [heldIntent, freeIntent] = [
+    await harness.createIntent({ memberId: held, amount: 1_000 }),
+    await harness.createIntent({ memberId: free, amount: 1_000 }),
+  ]
   const waiting = await whileOpen(sql`select from members where id = ${held} for no key update`, async () => {
-    const completing = complete(harness.call, heldIntent)
-    expect((await complete(harness.call, freeIntent)).status).toBe(201)
+    const completing = harness.requestCompletion(heldIntent)
+    expect((await harness.requestCompletion(freeIntent)).status).toBe(201)
     return { completing }
   })
   expect((await waiting.completing).status).toBe(201)
-  await expectBooksToAgree()
+  expect(await harness.disagreements()).toEqual([])
 })
 
 test('a key in use by another process does not delay other requests, and is a conflict after two seconds', async () => {
@@ -161,13 +151,16 @@ test('a key in use by another process does not delay other requests, and is a co
     insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)
     values (${harness.partner.id}, ${key}, ${Buffer.alloc(32)}, 'createPayRun', ${now}, ${new Date(now.getTime() + 1e9)})`
   await whileOpen(unfinished, async () => {
-    const waiting = intend(harness.call, memberId, 1_000, key)
+    const waiting = harness.requestIntent({ memberId, amount: 1_000, ...keyed(key) })
     const neighbours = await Promise.all([
-      intend(harness.call, memberId),
-      intend(harness.call, memberId, 2_000, `${key}-neighbour`),
+      harness.requestIntent({ memberId, amount: 1_000 }),
+      harness.requestIntent({ memberId, amount: 2_000, ...keyed(`${key}-neighbour`) }),
     ])
     // Their batch was rolled back and run again: the responses, now and when repeated, match the stored rows.
-    for (const { status, body } of [...neighbours, await intend(harness.call, memberId, 2_000, `${key}-neighbour`)]) {
+    for (const { status, body } of [
+      ...neighbours,
+      await harness.requestIntent({ memberId, amount: 2_000, ...keyed(`${key}-neighbour`) }),
+    ]) {
       expect(status).toBe(201)
       const path = `/v1/pay/withdrawals/intent/${body.withdrawalIntentId}`
       expect((await harness.call('GET', path)).status).toBe(200)

@@ -19,17 +19,14 @@ const paths = {
   tiers: '/v1/tiers',
 }
 
-const quote = (memberId: string, headers = {}) =>
-  harness.call('POST', paths.intent, { body: { memberId, amount: gbp(5_000) }, headers })
-const complete = (withdrawalIntentId: string, headers = {}) =>
-  harness.call('POST', paths.complete, { body: { withdrawalIntentId }, headers })
-const quoted = async (memberId: string): Promise<string> => (await quote(memberId)).body.withdrawalIntentId
+const quote = (memberId: string, headers = {}) => harness.requestIntent({ memberId, headers })
+const complete = (id: string, headers = {}) => harness.requestCompletion(id, { headers })
 const get = async (path: string) => (await harness.call('GET', path)).body
 
 describe('a caller that prefers the representation gets', () => {
   test('the whole withdrawal on completion, the same as a later read', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Bronze' })
-    const withdrawalIntentId = await quoted(memberId)
+    const withdrawalIntentId = await harness.createIntent({ memberId })
     const completed = await complete(withdrawalIntentId, fuller)
     expect(completed).toMatchObject({ status: 201, headers: { 'preference-applied': 'return=representation' } })
     expect(completed.body).toEqual(await get(completed.headers.location ?? ''))
@@ -47,7 +44,7 @@ describe('a caller that prefers the representation gets', () => {
 
   test('the current withdrawal if the intent was completed before', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const withdrawalIntentId = await quoted(memberId)
+    const withdrawalIntentId = await harness.createIntent({ memberId })
     const { location = '' } = (await complete(withdrawalIntentId)).headers
     await harness.call('POST', `${location}/cancel`)
     const again = await complete(withdrawalIntentId, fuller)
@@ -58,7 +55,10 @@ describe('a caller that prefers the representation gets', () => {
 
   test('its preferred shape, whatever other requests of the batch prefer', async () => {
     const memberId = await harness.addMember({ available: 50_000 })
-    const [first = '', second = ''] = [await quoted(memberId), await quoted(memberId)]
+    const [first = '', second = ''] = [
+      await harness.createIntent({ memberId }),
+      await harness.createIntent({ memberId }),
+    ]
     const commands = [first, second].flatMap(id => [
       { id, headers: {} },
       { id, headers: fuller },
@@ -170,7 +170,7 @@ describe('a repeated idempotency key', () => {
     const requests = [
       { name: 'intent', send: (headers: object) => quote(memberId, headers) },
       { name: 'tiers', send: (headers: object) => harness.call('GET', paths.tiers, { headers: { ...headers } }) },
-      ...[await quoted(memberId), await quoted(memberId)].map((id, index) => ({
+      ...[await harness.createIntent({ memberId }), await harness.createIntent({ memberId })].map((id, index) => ({
         ...{ name: `complete-${index}`, send: (headers: object) => complete(id, headers) },
       })),
     ]

@@ -14,12 +14,6 @@ afterAll(() => harness.stop())
 
 const otherAccount = { accountHolder: 'Sam Okafor', sortCode: '107999', accountNumber: '88837491' }
 
-const quote = (memberId: string) =>
-  harness.call('POST', '/v1/pay/withdrawals/intent', {
-    body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
-  })
-const complete = (withdrawalIntentId: string) =>
-  harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
 const change = (memberId: string, body: object) => harness.call('PATCH', `/v1/members/${memberId}`, { body })
 const tell = (withdrawalId: string, name: string, reason?: string) =>
   harness.call('POST', `/v1/sandbox/withdrawals/${withdrawalId}/${name}`, {
@@ -41,12 +35,12 @@ describe('an account that the bank refused', () => {
 
   test.each(['fail', 'return'])('takes no withdrawal after a %s until it is changed', async name => {
     const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
-    const pending = (await quote(memberId)).body.withdrawalIntentId
+    const pending = await harness.createIntent({ memberId })
     expect((await tell(withdrawalId, name, 'AC04')).status).toBe(200)
-    expect(await quote(memberId)).toMatchObject(refused)
-    expect(await complete(pending)).toMatchObject(refused)
+    expect(await harness.requestIntent({ memberId })).toMatchObject(refused)
+    expect(await harness.requestCompletion(pending)).toMatchObject(refused)
     await change(memberId, { lastName: 'Ade', accountDetails: goodAccount })
-    expect(await quote(memberId)).toMatchObject(refused)
+    expect(await harness.requestIntent({ memberId })).toMatchObject(refused)
     await change(memberId, { accountDetails: otherAccount })
     await harness.withdraw({ memberId })
     await change(memberId, { accountDetails: goodAccount })
@@ -74,7 +68,7 @@ describe('an account that the bank refused', () => {
     await sql`update members set account_holder = account_holder, updated_at = now() where id = ${memberId}`.execute(
       harness.db,
     )
-    expect(await quote(memberId)).toMatchObject(refused)
+    expect(await harness.requestIntent({ memberId })).toMatchObject(refused)
     await sql`update members set sort_code = '107999', account_number = '88837491' where id = ${memberId}`.execute(
       harness.db,
     )
@@ -97,16 +91,16 @@ describe('an account that the bank refused', () => {
 describe('a member held for review', () => {
   test.each(['AC06', 'AG01', 'MD07', 'MS03', 'BE01'])('after %s cannot withdraw until released', async code => {
     const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
-    const pending = (await quote(memberId)).body.withdrawalIntentId
+    const pending = await harness.createIntent({ memberId })
     await tell(withdrawalId, 'return', code)
     const held = {
       status: 422,
       body: { issues: [{ code: 'MemberNotEligible', memberId, message: expect.stringContaining(`(${code} `) }] },
     }
-    expect(await quote(memberId)).toMatchObject(held)
-    expect(await complete(pending)).toMatchObject(held)
+    expect(await harness.requestIntent({ memberId })).toMatchObject(held)
+    expect(await harness.requestCompletion(pending)).toMatchObject(held)
     await change(memberId, { accountDetails: otherAccount })
-    expect(await quote(memberId)).toMatchObject(held)
+    expect(await harness.requestIntent({ memberId })).toMatchObject(held)
     await harness.db.transaction().execute(tx => release(tx, { partnerId: harness.partner.id, memberId }))
     await harness.withdraw({ memberId })
   })
@@ -126,7 +120,7 @@ test('an account in euros is refused and changed like one in pounds', async () =
   })
   const euros = { body: { memberId, amount: { amount: 5_000, currency: 'EUR' } } }
   const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', euros)).body
-  await tell(locatedId(await complete(withdrawalIntentId)), 'fail', 'RC01')
+  await tell(locatedId(await harness.requestCompletion(withdrawalIntentId)), 'fail', 'RC01')
   const answer = await harness.call('POST', '/v1/pay/withdrawals/intent', euros)
   expect(answer.body.issues[0].code).toBe('BankAccountInvalid')
   await change(memberId, { accountDetails: { ...euAccount, iban: 'GB33BUKB20201555555555' } })

@@ -12,9 +12,6 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-const gbp = (amount: number) => ({ amount, currency: 'GBP' })
-const quote = (memberId: string, amount: number) =>
-  harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })
 const ask = async (memberId: string, user = support) => {
   await harness.flushRequestLog()
   return await user.call('GET', `/console/v1/members/${memberId}/support`)
@@ -34,8 +31,7 @@ test('support sees what has to change before a member can withdraw', async () =>
   })
   await harness.addTier('Once', { ...bronze, withdrawalsPerDay: 1 })
   const limited = await harness.addMember({ available: 10_000, tier: 'Once' })
-  const { withdrawalIntentId } = (await quote(limited, 2_000)).body
-  await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  await harness.withdraw({ memberId: limited, amount: 2_000 })
   expect(await refusalOf(limited)).toMatchObject({ cause: 'limit' })
   await harness.call('DELETE', `/v1/members/${limited}`)
   expect(await refusalOf(limited)).toMatchObject({ cause: 'member' })
@@ -46,9 +42,9 @@ test('support sees what has to change before a member can withdraw', async () =>
 
 test('refused attempts are listed with their codes, newest first, and other refused requests are not', async () => {
   const memberId = await harness.addMember({ available: 5_000 })
-  await quote(memberId, 100)
-  await quote(memberId, 6_000)
-  await quote(memberId, 100_000_000)
+  await harness.requestIntent({ memberId, amount: 100 })
+  await harness.requestIntent({ memberId, amount: 6_000 })
+  await harness.requestIntent({ memberId, amount: 100_000_000 })
   await harness.call('PATCH', `/v1/members/${memberId}`, { body: { tier: 'None' } })
   const { body } = await ask(memberId)
   expect(body.refused.map(({ errorCodes }: { errorCodes: string[] }) => errorCodes)).toEqual([
@@ -60,19 +56,14 @@ test('refused attempts are listed with their codes, newest first, and other refu
 
 test('the events of a member include those of their withdrawals, newest first', async () => {
   const memberId = await harness.addMember({ available: 5_000 })
-  const { withdrawalIntentId } = (await quote(memberId, 2_000)).body
-  await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  await harness.withdraw({ memberId, amount: 2_000 })
   const types = (await ask(memberId)).body.events.map(({ type }: { type: string }) => type)
   expect(types).toEqual(['withdrawal.held', 'member.activated', 'member.invited'])
 })
 
 test('the events of a member include those of withdrawals whose money came back', async () => {
   const memberId = await harness.addMember({ available: 5_000 })
-  const make = async () => {
-    const { withdrawalIntentId } = (await quote(memberId, 1_000)).body
-    const options = { body: { withdrawalIntentId }, headers: { prefer: 'return=representation' } }
-    return (await harness.call('POST', '/v1/pay/withdrawals/complete', options)).body.id
-  }
+  const make = () => harness.withdraw({ memberId, amount: 1_000 })
   await harness.call('POST', `/v1/pay/withdrawals/${await make()}/cancel`)
   await harness.call('POST', `/v1/sandbox/withdrawals/${await make()}/fail`)
   await harness.call('POST', `/v1/sandbox/withdrawals/${await make()}/return`)

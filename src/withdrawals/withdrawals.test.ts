@@ -14,23 +14,10 @@ const codes = (answer: { body: { issues: { code: string }[] } }) => answer.body.
 const unknownMember = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
 const unknownIntent = 'wi_01kah4pzc5e4r8v2m6t0x9y3bd'
 
-const createIntent = (memberId: string, amount = 5_000, options = {}) =>
-  harness.call('POST', intentPath, { body: { memberId, amount: gbp(amount) }, ...options })
-const complete = (withdrawalIntentId: string, options = {}) =>
-  harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, ...options })
-const available = async (memberId: string) =>
-  (await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).body.available.amount
-
-async function intentOf(memberId: string, amount = 5_000): Promise<string> {
-  const answer = await createIntent(memberId, amount)
-  expect(answer.status).toBe(201)
-  return answer.body.withdrawalIntentId
-}
-
 describe('creating an intent', () => {
   test('quotes fee, net amount and account, and moves nothing', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Bronze' })
-    const answer = await createIntent(memberId, 10_000)
+    const answer = await harness.requestIntent({ memberId, amount: 10_000 })
     expect(answer.status).toBe(201)
     expect(answer.body).toEqual({
       withdrawalIntentId: expect.stringMatching(/^wi_[0-7][0-9a-hjkmnp-tv-z]{25}$/),
@@ -39,12 +26,12 @@ describe('creating an intent', () => {
       accountDetails: goodAccount,
       bankAccount: { lastFour: '4958' },
     })
-    expect(await available(memberId)).toBe(12_000)
+    expect(await harness.availableOf(memberId)).toBe(12_000)
   })
 
   test('shows no fee if the employer pays it', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Gold' })
-    const { body } = await createIntent(memberId)
+    const { body } = await harness.requestIntent({ memberId })
     expect(body).toMatchObject({ netAmount: gbp(5_000), fee: gbp(0) })
   })
 
@@ -64,9 +51,9 @@ describe('creating an intent', () => {
 
   test('several may be open at once, since none reserves funds', async () => {
     const memberId = await harness.addMember({ available: 5_000 })
-    await intentOf(memberId)
-    await intentOf(memberId)
-    expect(await available(memberId)).toBe(5_000)
+    await harness.createIntent({ memberId })
+    await harness.createIntent({ memberId })
+    expect(await harness.availableOf(memberId)).toBe(5_000)
   })
 
   test('reports every problem of the body at once, each with its path', async () => {
@@ -97,7 +84,7 @@ describe('creating an intent', () => {
     'refuses an amount of %d as below the lower limit, and states the limit',
     async amount => {
       const memberId = await harness.addMember({ available: 12_000 })
-      const { status, body } = await createIntent(memberId, amount)
+      const { status, body } = await harness.requestIntent({ memberId, amount })
       expect(status).toBe(422)
       expect(body.issues).toEqual([
         { code: 'AmountBelowLowerLimit', message: expect.any(String), lowerLimit: gbp(1_000) },
@@ -106,15 +93,15 @@ describe('creating an intent', () => {
   )
 
   test('refuses an unknown member, and names the id', async () => {
-    const { status, body } = await createIntent(unknownMember)
+    const { status, body } = await harness.requestIntent({ memberId: unknownMember })
     expect(status).toBe(404)
     expect(body.issues).toEqual([{ code: 'MemberNotFound', message: expect.any(String), memberId: unknownMember }])
   })
 
   test('responds to another partner’s member exactly as to an unknown one', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const foreign = await createIntent(memberId, 5_000, { key: harness.other.key })
-    const missing = await createIntent(unknownMember, 5_000, { key: harness.other.key })
+    const foreign = await harness.requestIntent({ memberId, key: harness.other.key })
+    const missing = await harness.requestIntent({ memberId: unknownMember, key: harness.other.key })
     expect(foreign.status).toBe(404)
     expect(foreign.text).toBe(missing.text.replace(unknownMember, memberId))
   })
@@ -131,14 +118,14 @@ describe('creating an intent', () => {
   test('refuses a member who is not active', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     await harness.call('DELETE', `/v1/members/${memberId}`)
-    const { status, body } = await createIntent(memberId)
+    const { status, body } = await harness.requestIntent({ memberId })
     expect(status).toBe(422)
     expect(body.issues).toEqual([{ code: 'MemberNotEligible', message: expect.any(String), memberId }])
   })
 
   test('refuses a member without an account', async () => {
     const memberId = await harness.addMember({ available: 12_000, account: null })
-    const answer = await createIntent(memberId)
+    const answer = await harness.requestIntent({ memberId })
     expect(answer.status).toBe(422)
     expect(codes(answer)).toEqual(['BankAccountInvalid'])
   })
@@ -150,19 +137,19 @@ describe('creating an intent', () => {
       .set({ accountNumber: badAccount.accountNumber })
       .where('id', '=', memberId)
       .execute()
-    const answer = await createIntent(memberId)
+    const answer = await harness.requestIntent({ memberId })
     expect(answer.status).toBe(422)
     expect(codes(answer)).toEqual(['BankAccountInvalid'])
   })
 
   test('refuses amounts outside the limits, and states the limits', async () => {
     const memberId = await harness.addMember({ available: 30_000 })
-    const below = await createIntent(memberId, 999)
+    const below = await harness.requestIntent({ memberId, amount: 999 })
     expect(below.status).toBe(422)
     expect(below.body.issues).toEqual([
       { code: 'AmountBelowLowerLimit', message: expect.any(String), lowerLimit: gbp(1_000) },
     ])
-    const above = await createIntent(memberId, 20_001)
+    const above = await harness.requestIntent({ memberId, amount: 20_001 })
     expect(above.status).toBe(422)
     expect(above.body.issues).toEqual([
       { code: 'AmountAboveUpperLimit', message: expect.any(String), upperLimit: gbp(20_000) },
@@ -172,14 +159,14 @@ describe('creating an intent', () => {
   test('raises the minimum so that something is left after the fee', async () => {
     await harness.addTier('Small', { ...silver, lowerLimit: 1n })
     const memberId = await harness.addMember({ available: 12_000, tier: 'Small' })
-    const { body } = await createIntent(memberId, 50)
+    const { body } = await harness.requestIntent({ memberId, amount: 50 })
     expect(body.issues[0].lowerLimit).toEqual(gbp(51))
-    expect((await createIntent(memberId, 51)).body.netAmount).toEqual(gbp(1))
+    expect((await harness.requestIntent({ memberId, amount: 51 })).body.netAmount).toEqual(gbp(1))
   })
 
   test('refuses more than is available', async () => {
     const memberId = await harness.addMember({ available: 4_999 })
-    const { status, body } = await createIntent(memberId)
+    const { status, body } = await harness.requestIntent({ memberId })
     expect(status).toBe(422)
     expect(body.issues).toEqual([{ code: 'MemberInsufficientFunds', message: expect.any(String), memberId }])
   })
@@ -188,7 +175,7 @@ describe('creating an intent', () => {
     const mine = await harness.addPartner('Paused')
     const memberId = await harness.addMember({ available: 12_000, key: mine.key })
     await harness.db.updateTable('partners').set({ paused: true }).where('id', '=', mine.partner.id).execute()
-    const answer = await createIntent(memberId, 5_000, { key: mine.key })
+    const answer = await harness.requestIntent({ memberId, key: mine.key })
     expect(answer.status).toBe(422)
     expect(codes(answer)).toEqual(['UnprocessableEntity'])
     const balance = await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key })
@@ -203,7 +190,7 @@ describe('creating an intent', () => {
       .set({ status: 'Closed', closedAt: harness.clock.now() })
       .where('id', '=', mine.payCycle.id)
       .execute()
-    expect(codes(await createIntent(memberId, 5_000, { key: mine.key }))).toEqual(['UnprocessableEntity'])
+    expect(codes(await harness.requestIntent({ memberId, key: mine.key }))).toEqual(['UnprocessableEntity'])
     expect(codes(await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key: mine.key }))).toEqual([
       'UnprocessableEntity',
     ])
@@ -214,10 +201,10 @@ describe('creating an intent', () => {
   test('uses new tier terms at once, while an older intent keeps its fee', async () => {
     await harness.addTier('Changing', silver)
     const memberId = await harness.addMember({ available: 12_000, tier: 'Changing' })
-    const before = await createIntent(memberId, 2_000)
+    const before = await harness.requestIntent({ memberId, amount: 2_000 })
     await harness.addTier('Changing', { ...silver, feeFixed: 75n })
-    expect((await createIntent(memberId, 2_000)).body.fee).toEqual(gbp(75))
-    await complete(before.body.withdrawalIntentId)
+    expect((await harness.requestIntent({ memberId, amount: 2_000 })).body.fee).toEqual(gbp(75))
+    await harness.requestCompletion(before.body.withdrawalIntentId)
     expect((await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals[0].fee).toEqual(
       gbp(50),
     )
@@ -227,35 +214,35 @@ describe('creating an intent', () => {
 describe('an intent', () => {
   test('can be read, and expires at the stated minute', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const id = await intentOf(memberId)
+    const id = await harness.createIntent({ memberId })
     const pending = await harness.call('GET', `${intentPath}/${id}`)
     expect(pending.body).toMatchObject({ status: 'pending', amount: gbp(5_000), tier: 'Silver', tierVersion: 1 })
     harness.clock.set(new Date(pending.body.expiresAt))
     expect((await harness.call('GET', `${intentPath}/${id}`)).body.status).toBe('expired')
-    const refused = await complete(id)
+    const refused = await harness.requestCompletion(id)
     expect(refused.status).toBe(409)
     expect(codes(refused)).toEqual(['Conflict'])
-    expect(await available(memberId)).toBe(12_000)
+    expect(await harness.availableOf(memberId)).toBe(12_000)
   })
 
   test('can be cancelled repeatedly, and not completed afterwards', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const id = await intentOf(memberId)
+    const id = await harness.createIntent({ memberId })
     const cancelled = await harness.call('DELETE', `${intentPath}/${id}`)
     expect(cancelled.status).toBe(200)
     expect(cancelled.body.status).toBe('cancelled')
     expect((await harness.call('DELETE', `${intentPath}/${id}`)).body).toEqual(cancelled.body)
-    expect((await complete(id)).status).toBe(409)
+    expect((await harness.requestCompletion(id)).status).toBe(409)
   })
 
   test('that was completed cannot be cancelled', async () => {
-    const id = await intentOf(await harness.addMember({ available: 12_000 }))
-    await complete(id)
+    const id = await harness.createIntent({ memberId: await harness.addMember({ available: 12_000 }) })
+    await harness.requestCompletion(id)
     expect((await harness.call('DELETE', `${intentPath}/${id}`)).status).toBe(409)
   })
 
   test('of another partner is not found, byte for byte like an unknown one', async () => {
-    const id = await intentOf(await harness.addMember({ available: 12_000 }))
+    const id = await harness.createIntent({ memberId: await harness.addMember({ available: 12_000 }) })
     const { key } = harness.other
     for (const [method, path, body] of [
       ['GET', `${intentPath}/ID`],
@@ -277,11 +264,11 @@ describe('an intent', () => {
 describe('completing', () => {
   test('debits the member and books net and fee', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Bronze' })
-    const id = await intentOf(memberId)
-    const completed = await complete(id)
+    const id = await harness.createIntent({ memberId })
+    const completed = await harness.requestCompletion(id)
     expect(completed.status).toBe(201)
     expect(completed.body).toEqual({ message: expect.any(String) })
-    expect(await available(memberId)).toBe(7_000)
+    expect(await harness.availableOf(memberId)).toBe(7_000)
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
     const transfers = await harness.db
       .selectFrom('ledgerTransfers')
@@ -295,18 +282,18 @@ describe('completing', () => {
 
   test('again gives the same response and moves nothing', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const id = await intentOf(memberId)
-    const first = await complete(id)
+    const id = await harness.createIntent({ memberId })
+    const first = await harness.requestCompletion(id)
     harness.clock.advance({ days: 8 })
-    const second = await complete(id)
+    const second = await harness.requestCompletion(id)
     expect([second.status, second.text, second.headers.location]).toEqual([201, first.text, first.headers.location])
-    expect(await available(memberId)).toBe(7_000)
+    expect(await harness.availableOf(memberId)).toBe(7_000)
   })
 
   test('charges the employer if the employer pays the fee', async () => {
     const memberId = await harness.addMember({ available: 12_000, tier: 'Gold' })
-    const completed = await complete(await intentOf(memberId))
-    expect(await available(memberId)).toBe(7_000)
+    const completed = await harness.requestCompletion(await harness.createIntent({ memberId }))
+    expect(await harness.availableOf(memberId)).toBe(7_000)
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
     const transfers = await harness.db
       .selectFrom('ledgerTransfers')
@@ -319,71 +306,79 @@ describe('completing', () => {
 
   test('checks funds again: of two intents for the same money only one is paid', async () => {
     const memberId = await harness.addMember({ available: 6_000 })
-    const [first, second] = [await intentOf(memberId), await intentOf(memberId)]
-    expect((await complete(first)).status).toBe(201)
-    const refused = await complete(second)
+    const [first, second] = [await harness.createIntent({ memberId }), await harness.createIntent({ memberId })]
+    expect((await harness.requestCompletion(first)).status).toBe(201)
+    const refused = await harness.requestCompletion(second)
     expect(refused.status).toBe(422)
     expect(codes(refused)).toEqual(['MemberInsufficientFunds'])
-    expect(await available(memberId)).toBe(1_000)
+    expect(await harness.availableOf(memberId)).toBe(1_000)
   })
 
   test('is refused when the account has changed since the intent', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const id = await intentOf(memberId)
+    const id = await harness.createIntent({ memberId })
     await harness.call('PATCH', `/v1/members/${memberId}`, {
       body: { accountDetails: { ...goodAccount, accountHolder: 'Someone Else' } },
     })
-    const refused = await complete(id)
+    const refused = await harness.requestCompletion(id)
     expect(refused.status).toBe(409)
-    expect(await available(memberId)).toBe(12_000)
+    expect(await harness.availableOf(memberId)).toBe(12_000)
   })
 
   test('is refused when the member has been offboarded since', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const id = await intentOf(memberId)
+    const id = await harness.createIntent({ memberId })
     await harness.call('DELETE', `/v1/members/${memberId}`)
-    expect(codes(await complete(id))).toEqual(['MemberNotEligible'])
+    expect(codes(await harness.requestCompletion(id))).toEqual(['MemberNotEligible'])
   })
 
   test('is refused when the tier’s number of withdrawals is reached', async () => {
     await harness.addTier('Once a day', { ...silver, withdrawalsPerDay: 1 })
     const memberId = await harness.addMember({ available: 12_000, tier: 'Once a day' })
-    const [first, second] = [await intentOf(memberId, 2_000), await intentOf(memberId, 2_000)]
-    expect((await complete(first)).status).toBe(201)
-    expect(codes(await complete(second))).toEqual(['MemberNotEligible'])
+    const [first, second] = [
+      await harness.createIntent({ memberId, amount: 2_000 }),
+      await harness.createIntent({ memberId, amount: 2_000 }),
+    ]
+    expect((await harness.requestCompletion(first)).status).toBe(201)
+    expect(codes(await harness.requestCompletion(second))).toEqual(['MemberNotEligible'])
     harness.clock.advance({ days: 1 })
-    expect((await complete(await intentOf(memberId, 2_000))).status).toBe(201)
+    expect((await harness.requestCompletion(await harness.createIntent({ memberId, amount: 2_000 }))).status).toBe(201)
   })
 })
 
 describe('concurrent requests', () => {
   test('twenty-five withdrawals of 10 from 100 become exactly ten', async () => {
     const memberId = await harness.addMember({ available: 10_000 })
-    const intents = await Promise.all(Array.from({ length: 25 }, () => intentOf(memberId, 1_000)))
-    const answers = await Promise.all(intents.map(id => complete(id)))
+    const intents = await Promise.all(
+      Array.from({ length: 25 }, () => harness.createIntent({ memberId, amount: 1_000 })),
+    )
+    const answers = await Promise.all(intents.map(id => harness.requestCompletion(id)))
     expect(answers.filter(answer => answer.status === 201)).toHaveLength(10)
     expect(answers.filter(answer => answer.status === 422).flatMap(codes)).toEqual(
       Array(15).fill('MemberInsufficientFunds'),
     )
-    expect(await available(memberId)).toBe(0)
+    expect(await harness.availableOf(memberId)).toBe(0)
   })
 
   test('twenty completions of one intent create one withdrawal, and all twenty return it', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const id = await intentOf(memberId)
-    const answers = await Promise.all(Array.from({ length: 20 }, () => complete(id)))
+    const id = await harness.createIntent({ memberId })
+    const answers = await Promise.all(Array.from({ length: 20 }, () => harness.requestCompletion(id)))
     expect(new Set(answers.map(answer => `${answer.status} ${answer.headers.location}`)).size).toBe(1)
-    expect(await available(memberId)).toBe(7_000)
+    expect(await harness.availableOf(memberId)).toBe(7_000)
   })
 
   test('completing and cancelling one intent concurrently does exactly one of the two', async () => {
     const memberId = await harness.addMember({ available: 100_000 })
     for (let round = 0; round < 10; round++) {
-      const before = await available(memberId)
-      const id = await intentOf(memberId, 1_000)
-      const [completed, cancelled] = await Promise.all([complete(id), harness.call('DELETE', `${intentPath}/${id}`)])
+      const before = await harness.availableOf(memberId)
+      const id = await harness.createIntent({ memberId, amount: 1_000 })
+      const [completed, cancelled] = await Promise.all([
+        harness.requestCompletion(id),
+        harness.call('DELETE', `${intentPath}/${id}`),
+      ])
       expect([completed.status, cancelled.status].sort()).toEqual(completed.status === 201 ? [201, 409] : [200, 409])
-      expect(await available(memberId)).toBe(completed.status === 201 ? before - 1_000 : before)
+      expect(await harness.availableOf(memberId)).toBe(completed.status === 201 ? before - 1_000 : before)
     }
   })
 })
@@ -395,8 +390,12 @@ describe('listing', () => {
     const other = await harness.addMember({ available: 50_000, key: mine.key })
     const started = harness.clock.now()
     for (let count = 0; count < 7; count++) {
-      const intent = await createIntent(count === 3 ? other : memberId, 1_000 + count, { key: mine.key })
-      await complete(intent.body.withdrawalIntentId, { key: mine.key })
+      const intent = await harness.requestIntent({
+        memberId: count === 3 ? other : memberId,
+        amount: 1_000 + count,
+        key: mine.key,
+      })
+      await harness.requestCompletion(intent.body.withdrawalIntentId, { key: mine.key })
       // Some share an instant: the id breaks the tie.
       if (count % 2 === 1) harness.clock.advance({ minutes: 1 })
     }
@@ -440,7 +439,7 @@ describe('listing', () => {
 
   test('another partner’s withdrawals and members are not visible', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    const completed = await complete(await intentOf(memberId))
+    const completed = await harness.requestCompletion(await harness.createIntent({ memberId }))
     const { key } = harness.other
     expect((await harness.call('GET', completed.headers.location ?? '', { key })).status).toBe(404)
     expect((await harness.call('GET', '/v1/pay/withdrawals', { key })).body.withdrawals).toEqual([])
@@ -505,7 +504,7 @@ describe('listing', () => {
 
 test('the database refuses a second withdrawal of one intent, independently of the application', async () => {
   const memberId = await harness.addMember({ available: 12_000 })
-  await complete(await intentOf(memberId))
+  await harness.requestCompletion(await harness.createIntent({ memberId }))
   const withdrawal = await harness.db
     .selectFrom('withdrawals')
     .selectAll()

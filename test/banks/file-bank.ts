@@ -154,6 +154,7 @@ export class FileBank implements Delivery {
   readonly rejected = new Map<string, string>()
   /** How many files were delivered, not counting repeated deliveries. */
   deliveries = 0
+  #answers = 0
 
   async put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<{ sha256: string; size: number }> {
     const text = await textOf(Readable.from(bytes))
@@ -180,6 +181,17 @@ export class FileBank implements Delivery {
   async reject(name: string, report: string): Promise<void> {
     this.inbox.delete(name)
     this.rejected.set(name, report)
+  }
+
+  /**
+   * Leaves an answer in the inbox.
+   * @param file the text, or the lines of the plain format without the last
+   * @returns the name of the file
+   */
+  answer(file: string | readonly string[]): string {
+    const name = `answer-${++this.#answers}`
+    this.inbox.set(name, typeof file === 'string' ? file : [...file, 'end'].join('\n'))
+    return name
   }
 
   /** The payments ordered in all files, by reference. */

@@ -27,11 +27,7 @@ describe.skipIf(executablePath === undefined)('a partner’s fees', () => {
       await harness.addMember({ key, available: 20_000 }),
       await harness.addMember({ key, tier: 'Gold', available: 20_000 }),
     ]
-    for (const memberId of [payer, employed]) {
-      const body = { memberId, amount: gbp(5_000) }
-      const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })).body
-      await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-    }
+    for (const memberId of [payer, employed]) await harness.withdraw({ key, memberId })
     harness.clock.set(new Date('2026-04-02T10:00:00.000Z'))
     await harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
     const body = { deductions: [payer, employed].map(memberId => ({ memberId, taken: gbp(5_000) })) }

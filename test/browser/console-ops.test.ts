@@ -248,9 +248,7 @@ describe.skipIf(executablePath === undefined)('the operators’ pages for partne
     const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
     const memberId = await harness.addMember({ key, available: 9_000, currency: 'EUR', tier: 'Silver EU', account })
     const amount = { amount: 5_000, currency: 'EUR' }
-    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId, amount } })
-    const { withdrawalIntentId } = intent.body
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+    await harness.withdraw({ key, memberId, currency: 'EUR' })
     const now = new Date('2026-04-02T10:00:00.000Z')
     await harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now }))
     const deductions = [{ memberId, taken: amount }]

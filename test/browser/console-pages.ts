@@ -91,12 +91,7 @@ export async function withdraw(
   { amount = 5_000, idempotencyKey = randomBytes(8).toString('hex') } = {},
 ): Promise<{ id: string; memberId: string }> {
   const memberId = await harness.addMember({ available: 20_000 })
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
-    body: { memberId, amount: { amount, currency: 'GBP' } },
-  })
-  const { withdrawalIntentId } = intent.body
-  const headers = { prefer: 'return=representation', 'x-idempotency-key': idempotencyKey }
-  const done = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId }, headers })
-  expect(done.status, done.text).toBe(201)
-  return { id: done.body.id, memberId }
+  const headers = { 'x-idempotency-key': idempotencyKey }
+  const intent = await harness.createIntent({ memberId, amount })
+  return { id: await harness.completeIntent(intent, { headers }), memberId }
 }

@@ -19,7 +19,7 @@ import {
   transaction,
 } from '../banks/iso20022.ts'
 import { signIn } from '../harness/console.ts'
-import { euAccount, goodAccount } from '../harness/samples.ts'
+import { euAccount } from '../harness/samples.ts'
 import { preparePayments } from '../payouts/prepared-payments.ts'
 import { extent } from '../runner/extent.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
@@ -74,17 +74,7 @@ async function openBatchOf(currency: keyof typeof railOf, ...nets: number[]): Pr
   const { harness } = pages
   const { clock } = harness
   await startDay()
-  const of = {
-    EUR: { account: euAccount, tier: 'Silver EU', currency },
-    GBP: { account: goodAccount, tier: 'Silver', currency },
-  }
-  for (const net of nets) {
-    const memberId = await harness.addMember({ available: 20_000, ...of[currency] })
-    const body = { memberId, amount: { amount: net + 50, currency } }
-    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-    const done = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-    expect(done.status, done.text).toBe(201)
-  }
+  for (const net of nets) await harness.addWithdrawal({ currency, net })
   clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
   const query = `rail=${railOf[currency]}&statuses=building&take=1`
@@ -158,7 +148,7 @@ const exceptionsAbout = async (about: string) =>
   )
 
 const bytesOf = async (download: Download) => readFileSync(await download.path())
-const statusOf = async (id: string) => (await pages.harness.call('GET', `/v1/pay/withdrawals/${id}`)).body.status
+const statusOf = async (id: string) => (await pages.harness.getWithdrawal(id)).status
 async function eurFloat(): Promise<number> {
   const { floats } = (await operator.call('GET', `/partners/${pages.harness.partner.id}/float`)).body
   return floats.find(({ currency }: { currency: string }) => currency === 'EUR')?.float.amount ?? 0

@@ -157,11 +157,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     const { harness, open, close } = pages
     const other = await harness.addPartner('Unusual Couriers')
     const member = await harness.addMember({ key: other.key, available: 20_000 })
-    const intent = { memberId: member, amount: { amount: 10_000, currency: 'GBP' } }
-    const { withdrawalIntentId } = (
-      await harness.call('POST', '/v1/pay/withdrawals/intent', { key: other.key, body: intent })
-    ).body
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { key: other.key, body: { withdrawalIntentId } })
+    await harness.withdraw({ key: other.key, memberId: member, amount: 10_000 })
     await harness.call('POST', '/v1/sandbox/clock', { key: other.key, body: { next: 'cycle_close' } })
     const { id } = other.payCycle
     const page = await open(`/console/${other.partner.id}/cycles/${id}`, { isOperator: true })
@@ -303,8 +299,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await harness.call('POST', `/v1/members/${memberId}/activate`)
     const payDetails = [{ memberId, money: { amount: 9_000, currency: 'GBP' } }]
     await harness.call('POST', '/v1/pay/run', { body: { payDetails } })
-    const amount = { amount: 2_000, currency: 'GBP' }
-    await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
+    await harness.requestIntent({ memberId, amount: 2_000 })
     await harness.flushRequestLog()
     const page = await open(`members/${memberId}`, { roles: ['payroll', 'support'] })
     const reason = page.getByRole('region', { name: 'Cannot withdraw' })
@@ -322,9 +317,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.getByRole('button', { name: 'Save' }).click()
     await reason.waitFor({ state: 'detached' })
     await page.getByText('Can be withdrawn').waitFor()
-    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
-    const { withdrawalIntentId } = intent.body
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+    await harness.withdraw({ memberId, amount: 2_000 })
     await page.reload()
     const line = page.getByRole('table', { name: 'Statement' }).getByRole('row', { name: 'Withdrawal' })
     await line.getByText('Held').waitFor()
@@ -376,11 +369,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await db
       .transaction()
       .execute(tx => setUncheckedAccount(tx, { ...of, memberId: mistyped, account, now: clock.now() }))
-    const intent = { memberId: limited, amount: { amount: 2_000, currency: 'GBP' } }
-    const { key } = other
-    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: intent }))
-      .body
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+    await harness.withdraw({ key: other.key, memberId: limited, amount: 2_000 })
 
     const page = await open(`/console/${of.partnerId}/members/${mistyped}`, { isOperator: true })
     const reason = page.getByRole('region', { name: 'Cannot withdraw' })

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sepaFormat } from '../../src/payouts/formats/sepa/format.ts'
-import type { TaskName } from '../../src/worker/task.ts'
 import { euroRail, FileBank, ownIban } from '../banks/file-bank.ts'
 import { accountReport, type Entry, readCreditTransfer, transaction } from '../banks/iso20022.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
@@ -21,18 +20,14 @@ let before: Findings
 
 beforeAll(async () => {
   const rail = euroRail({ format: sepaFormat(), delivery: async () => bank })
-  harness = await startHarness({ bankOf: () => 'connected' })
+  harness = await startHarness({ bankOf: () => 'connected', rails: [rail] })
   const { clock, host, superuser, database } = harness
   client = new pg.Client({ host, user: superuser, database })
   await client.connect()
-  const run = (task: TaskName) => harness.runTask(task, { rails: [rail] })
   for (const [index, net] of [5_000, 6_000, 7_000].entries()) {
     await harness.addWithdrawal({ currency: 'EUR', available: 20_000 + index, net })
   }
-  clock.advance({ minutes: 1 })
-  await run('submit-withdrawals')
-  clock.advance({ minutes: 6 * 60 })
-  await run('send-payout-batches')
+  await harness.sendBatches({ hours: 6 })
   books = { files: [], orders: [], lies: [], refused: [], halves: [], answers: ['booked.xml', 'wrong.xml'] }
   for (const [name, text] of bank.outbox) {
     const { messageId, orders } = readCreditTransfer(text, name)
@@ -49,8 +44,8 @@ beforeAll(async () => {
   bank.inbox.set('booked.xml', report('M1', books.orders.map(entry)))
   bank.inbox.set('wrong.xml', report('M2', [entry({ ...first, amount: first.amount + 1n }, 9)]))
   books.lies.push({ kind: 'amount', reference: first.reference })
-  await run('read-bank-files')
-  await run('read-rail-reports')
+  await harness.runTask('read-bank-files')
+  await harness.runTask('read-rail-reports')
   before = await findings(books)
 })
 afterAll(async () => {

@@ -199,8 +199,10 @@ export async function startHarness({
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
       const context = { ...databases, sealer, log, now: clock.now, mode, bankOf }
       const secondApp = await buildApp(context, { fence, channels, ...options })
+      const callSecond = callerOf(secondApp)
       return {
-        call: callerOf(secondApp),
+        call: callSecond,
+        ...verbsOf({ call: callSecond, addMember, db, clock, log, channels, rails }),
         async stop() {
           await secondApp.close()
           await databases.close()

@@ -52,13 +52,8 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   clock.advance({ minutes: 10 })
   await work()
 
-  const quote = async (amount = 5_000) =>
-    (await call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })).body
-      .withdrawalIntentId as string
-  const withdraw = async () => {
-    const withdrawalIntentId = await quote()
-    return locatedId(await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
-  }
+  const quote = (amount = 5_000) => harness.createIntent({ key, memberId, amount })
+  const withdraw = () => harness.withdraw({ key, memberId })
   await call('DELETE', `/v1/pay/withdrawals/intent/${await quote()}`)
   await call('POST', `/v1/pay/withdrawals/${await withdraw()}/cancel`)
   const [failed, returned] = [await withdraw(), await withdraw()]

@@ -26,25 +26,11 @@ afterAll(() => harness.stop())
 const move = (body: object, key = harness.key, headers = {}) =>
   harness.call('POST', '/v1/sandbox/clock', { body, key, headers })
 
-async function newIntent(key = harness.key): Promise<string> {
-  const memberId = await harness.addMember({ available: 50_000, key })
-  const created = await harness.call('POST', '/v1/pay/withdrawals/intent', {
-    body: { memberId, amount: gbp(5_000) },
-    key,
-  })
-  expect(created.status, created.text).toBe(201)
-  return created.body.withdrawalIntentId
-}
-
-async function newWithdrawal(key: string): Promise<string> {
-  const body = { withdrawalIntentId: await newIntent(key) }
-  return locatedId(await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body }))
-}
-
+const newIntent = async (key = harness.key) =>
+  await harness.createIntent({ key, memberId: await harness.addMember({ available: 50_000, key }) })
+const newWithdrawal = async (key: string) => await harness.completeIntent(await newIntent(key), { key })
 const intentOf = async (id: string, key: string) =>
   (await harness.call('GET', `/v1/pay/withdrawals/intent/${id}`, { key })).body
-const withdrawalOf = async (id: string, key: string) =>
-  (await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
 const later = (ms: number) => new Date(harness.clock.now().getTime() + ms).toISOString()
 
 /** Runs the worker's tasks for partners on real time. */
@@ -128,7 +114,7 @@ describe('moving a clock', () => {
       body: { withdrawalIntentId: intent.body.withdrawalIntentId },
     })
     expect((await move({ next: 'withdrawal_submission' }, key)).body.aheadSeconds).toBe(600 + partner.holdSeconds)
-    expect((await withdrawalOf(locatedId(completed), key)).status).toBe('paid')
+    expect((await harness.getWithdrawal(locatedId(completed), key)).status).toBe('paid')
     const closed = await move({ next: 'cycle_close' }, key)
     // The last day of March ends in London an hour before midnight UTC: the clocks have gone forward.
     expect(closed.body.now).toBe('2026-03-31T23:00:00.000Z')
@@ -165,9 +151,9 @@ describe('moving a clock', () => {
     const [movedWithdrawal, stillWithdrawal] = [await newWithdrawal(moved.key), await newWithdrawal(still.key)]
     await move({ by: 'PT1H' }, moved.key)
     expect((await intentOf(movedIntent, moved.key)).status).toBe('expired')
-    expect((await withdrawalOf(movedWithdrawal, moved.key)).status).toBe('paid')
+    expect((await harness.getWithdrawal(movedWithdrawal, moved.key)).status).toBe('paid')
     expect((await intentOf(stillIntent, still.key)).status).toBe('pending')
-    expect((await withdrawalOf(stillWithdrawal, still.key)).status).toBe('held')
+    expect((await harness.getWithdrawal(stillWithdrawal, still.key)).status).toBe('held')
 
     // The moved partner's new work falls due an hour later, so the worker's rounds in real time do not touch it.
     const next = await newIntent(moved.key)
@@ -175,7 +161,7 @@ describe('moving a clock', () => {
     harness.clock.advance({ minutes: 16 })
     for (const task of Object.values(work())) await task({ db: harness.db, log, now: harness.clock.now, ...except })
     expect((await intentOf(stillIntent, still.key)).status).toBe('expired')
-    expect((await withdrawalOf(stillWithdrawal, still.key)).status).toBe('paid')
+    expect((await harness.getWithdrawal(stillWithdrawal, still.key)).status).toBe('paid')
     const row = await harness.db.selectFrom('withdrawalIntents').select('status').where('id', '=', next).execute()
     expect(row).toEqual([{ status: 'pending' }])
   })
@@ -322,7 +308,7 @@ test('a move that outlasts its request responds 202, can be polled while it runs
     const lastMove = { from: later(0), to: later(day) }
     expect(accepted).toMatchObject({ status: 202, body: { status: 'Moving', lastMove } })
     expect(await clock()).toMatchObject({ status: 'Moving', lastMove })
-    expect((await withdrawalOf(withdrawalId, key)).status).not.toBe('paid')
+    expect((await harness.getWithdrawal(withdrawalId, key)).status).not.toBe('paid')
     const other = await move({ by: 'PT1S' }, key)
     expect([other.status, other.headers['retry-after'], other.body.issues[0].code]).toEqual([409, '1', 'Conflict'])
 
@@ -341,7 +327,7 @@ test('a move that outlasts its request responds 202, can be polled while it runs
       { due: 'withdrawal_submission', from: later(30_000), count: 1 },
       { due: 'intent_expiry', from: later(3_600_000), count: 1 },
     ])
-    expect((await withdrawalOf(withdrawalId, key)).status).toBe('paid')
+    expect((await harness.getWithdrawal(withdrawalId, key)).status).toBe('paid')
     expect((await intentOf(intentId, key)).status).toBe('expired')
     const again = await ask()
     expect([again.text, again.headers['idempotency-replayed']]).toEqual([accepted.text, 'true'])
@@ -432,16 +418,9 @@ test('journey: a withdrawal is paid, and returned three days later by the clock'
   const { key } = await harness.addPartner('Journey')
   const memberId = await harness.addMember({ key, account: goodAccount })
   await harness.call('POST', `/v1/sandbox/members/${memberId}/fund`, { key, body: { amount: gbp(50_000) } })
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
-    key,
-    body: { memberId, amount: gbp(20_000) },
-  })
-  const { withdrawalIntentId } = intent.body
-  const id = locatedId(
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } }),
-  )
+  const id = await harness.withdraw({ key, memberId, amount: 20_000 })
   await move({ next: 'withdrawal_submission' }, key)
-  expect((await withdrawalOf(id, key)).status).toBe('paid')
+  expect((await harness.getWithdrawal(id, key)).status).toBe('paid')
   await move({ by: 'P3D' }, key)
   const instructed = await harness.call('POST', `/v1/sandbox/withdrawals/${id}/return`, {
     key,

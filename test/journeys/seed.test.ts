@@ -405,6 +405,6 @@ describe('a scenario', () => {
       [expect.any(Number), expect.any(Number), 100],
     ])
     expect(amounts[1][1]).toBe(Math.floor(amounts[1][0] / 2))
-    expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   })
 })

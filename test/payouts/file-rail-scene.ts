@@ -1,7 +1,6 @@
 import type { Tx } from '../../src/database/database.ts'
 import * as exceptions from '../../src/payouts/books/exceptions.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
-import { verify } from '../../src/verification/verify.ts'
 import type { TaskName } from '../../src/worker/task.ts'
 import { euroRail, FileBank } from '../banks/file-bank.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
@@ -17,7 +16,6 @@ export class FileRailScene {
   readonly harness: Harness
   readonly settings: FileRailSettings
   readonly #bank: FileBank
-  #files = 0
 
   private constructor(harness: Harness, settings: FileRailSettings, bank: FileBank) {
     this.harness = harness
@@ -52,7 +50,7 @@ export class FileRailScene {
     this.harness.clock.set(new Date(start.getTime() + weeks * 7 * 86_400_000))
   }
 
-  run = async (task: TaskName) => await this.harness.runTask(task, { rails: [this.settings] })
+  run = async (task: TaskName) => await this.harness.runTask(task)
 
   inTx = async <T>(run: (tx: Tx) => Promise<T>) => await this.harness.db.transaction().execute(run)
 
@@ -74,11 +72,8 @@ export class FileRailScene {
   }
 
   async send(withdrawn: { id: string; memberId: string }[]) {
-    const { clock, db } = this.harness
-    clock.advance({ seconds: 30 })
-    await this.run('submit-withdrawals')
-    clock.advance({ minutes: 4 * 60 })
-    await this.run('send-payout-batches')
+    const { db, sendBatches } = this.harness
+    await sendBatches({ hours: 4 })
     const payments = await Promise.all(
       withdrawn.map(async each => ({ ...each, reference: await this.referenceOf(each.id) })),
     )
@@ -91,17 +86,13 @@ export class FileRailScene {
     return { payments, batchId: batch?.id ?? '', messageId: batch?.messageId ?? '' }
   }
 
-  /** Imports a file from the bank and records its reports. */
+  /** Lets the bank answer with the lines of a file, or its text. */
   answer = async (...lines: string[]) => await this.hear([...lines, 'end'].join('\n'))
-
-  async hear(text: string): Promise<void> {
-    await this.importText(text)
-    await this.run('read-rail-reports')
-  }
+  hear = async (text: string) => await this.harness.bankAnswers(this.#bank, text)
 
   /** Imports a file from the bank without recording its reports. */
   async importText(text: string): Promise<void> {
-    this.#bank.inbox.set(`answer-${++this.#files}.txt`, text)
+    this.#bank.answer(text)
     await this.run('read-bank-files')
   }
 
@@ -110,8 +101,7 @@ export class FileRailScene {
     return all.filter(({ rail }) => rail === this.settings.name).toReversed()
   }
 
-  get = async (id: string, key = this.harness.key) =>
-    (await this.harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
+  get = async (id: string, key = this.harness.key) => await this.harness.getWithdrawal(id, key)
   statusesOf = async (payments: { id: string }[]) =>
     await Promise.all(payments.map(async ({ id }) => (await this.get(id)).status as string))
   referenceOf = async (id: string): Promise<string> => {
@@ -146,5 +136,5 @@ export class FileRailScene {
     return Object.fromEntries(rows.map(({ account, balance }) => [account, balance]))
   }
 
-  disagreements = async () => (await verify(this.harness.db)).filter(({ disagreement }) => disagreement !== null)
+  disagreements = async () => await this.harness.disagreements()
 }

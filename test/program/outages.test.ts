@@ -5,7 +5,6 @@ import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sql } from '../../src/database/database.ts'
-import { verify } from '../../src/verification/verify.ts'
 import type { ApiResponse } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
 import { startTestPostgres } from '../runner/postgres.ts'
@@ -123,7 +122,7 @@ test('while PostgreSQL is frozen every request fails within its deadline, and re
   expect(body.withdrawals).toHaveLength(2)
   const { rows } = await sql`select id from members where email = ${person.email}`.execute(harness.db)
   expect(rows).toHaveLength(1)
-  expect(await findings()).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 })
 
 test('2,000 reads that PostgreSQL does not answer are all refused in time, and the log summarises them', async () => {
@@ -184,7 +183,7 @@ test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
       logged.filter(({ msg }) => msg === 'request failed').map(({ err }) => err?.stack),
       'requests that failed with 500',
     ).toEqual([])
-    expect(await findings()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   },
 )
 
@@ -216,9 +215,4 @@ async function asSuperuser(setting: string): Promise<void> {
   } finally {
     await client.end()
   }
-}
-
-/** The ledger rules that are violated. */
-async function findings(): Promise<unknown[]> {
-  return (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
 }

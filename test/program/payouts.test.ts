@@ -66,7 +66,6 @@ async function diagnosed(check: string): Promise<string | undefined> {
 const refusal = async (args: string[]) => (await midmonth(args, settings)).stderr
 
 const withdraw = async (net: number) => (await harness.addWithdrawal({ currency: 'EUR', net })).id
-const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
 
 test('by hand, two people approve a batch, it is exported, and the imported bank answer pays it', async () => {
   const { db, clock } = harness
@@ -140,10 +139,13 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
   // In real time, the day of the batch's cut-off is long past.
   expect(exported.valueDate > '2026-03-11').toBe(true)
   expect(file).toContain(exported.valueDate)
-  const references = [(await get(first)).paymentReference, (await get(second)).paymentReference]
+  const references = [
+    (await harness.getWithdrawal(first)).paymentReference,
+    (await harness.getWithdrawal(second)).paymentReference,
+  ]
   for (const reference of references) expect(file).toContain(`<EndToEndId>${reference}</EndToEndId>`)
   expect(file).toContain('<CtrlSum>110.00</CtrlSum>')
-  expect(file).not.toContain((await get(third)).paymentReference)
+  expect(file).not.toContain((await harness.getWithdrawal(third)).paymentReference)
   expect(statSync(exported.path).mode & 0o777).toBe(0o600)
   expect(await json(['payouts', 'show', id])).toMatchObject({
     ...{ status: 'sent', fileSha256: exported.sha256 },
@@ -165,10 +167,12 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
     /Nothing of the file was booked/,
   )
   await run('read-rail-reports')
-  expect([(await get(first)).status, (await get(second)).status, (await get(third)).status]).toEqual([
-    ...['paid', 'submitted', 'failed'],
-  ])
-  expect((await get(third)).timeline.at(-1).reason).toBe('Stopped on the phone')
+  expect([
+    (await harness.getWithdrawal(first)).status,
+    (await harness.getWithdrawal(second)).status,
+    (await harness.getWithdrawal(third)).status,
+  ]).toEqual([...['paid', 'submitted', 'failed']])
+  expect((await harness.getWithdrawal(third)).timeline.at(-1).reason).toBe('Stopped on the phone')
 
   const { exceptions } = await json(['payouts', 'exceptions', 'list'])
   expect(exceptions).toMatchObject([
@@ -185,7 +189,7 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
   expect(confirmed.stdout).toBe(`${exceptions[0].id} is closed.\n`)
   expect(await refusal([...close, 'ignore'])).toMatch(/closed already/)
   await run('read-rail-reports')
-  expect((await get(second)).status).toBe('failed')
+  expect((await harness.getWithdrawal(second)).status).toBe('failed')
   expect((await json(['payouts', 'show', id])).status).toBe('settled')
   expect((await json(['payouts', 'exceptions', 'list'])).exceptions).toEqual([])
   expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
@@ -244,14 +248,14 @@ test('a payment without an answer from the bank is paid, and later returned, by 
   // An attempt that wrote nothing does not count.
   expect((await copies.list(db, id)).map(({ kind }) => kind)).toEqual(['export', 'export'])
 
-  const reference = (await get(withdrawalId)).paymentReference
+  const reference = (await harness.getWithdrawal(withdrawalId)).paymentReference
   const outcome = ['payouts', 'outcome', reference, '--note', 'seen in the portal', '--outcome']
   expect(await byTwo([...outcome, 'paid'])).toEqual([
     `It is proposed that ${reference} is paid; another person must run the same command.\n`,
     `${reference} counts as paid; the withdrawal follows within a minute.\n`,
   ])
   await run('read-rail-reports')
-  expect((await get(withdrawalId)).status).toBe('paid')
+  expect((await harness.getWithdrawal(withdrawalId)).status).toBe('paid')
   expect(await refusal([...outcome, 'returned'])).toMatch(/give the day and amount of the credit/)
   // Ada's proposal is listed, withdrawn, proposed again, and confirmed without repeating its content.
   const returned = [...outcome, 'returned', '--booked-on', valueDate, '--amount', '4950', '--as', 'Ada']
@@ -269,7 +273,7 @@ test('a payment without an answer from the bank is paid, and later returned, by 
   expect(await settle('confirm', 'Ada')).toMatchObject({ code: 1, stderr: expect.stringMatching(/another person/) })
   expect((await settle('confirm', 'Grace')).stdout).toBe(`The decision about ${reference} is carried out.\n`)
   await run('read-rail-reports')
-  expect((await get(withdrawalId)).status).toBe('returned')
+  expect((await harness.getWithdrawal(withdrawalId)).status).toBe('returned')
   expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 
@@ -452,23 +456,23 @@ test('a rail with a folder pays pounds: the file appears in the folder, payees c
   clock.set(new Date('2026-03-17T16:00:00Z'))
   await run('send-payout-batches')
   const [name = ''] = readdirSync(path.join(bacs.folder, 'outbox')).filter(each => each.endsWith('.txt'))
-  const { paymentReference, expectedAt } = await get(id)
+  const { paymentReference, expectedAt } = await harness.getWithdrawal(id)
   expect(readFileSync(path.join(bacs.folder, 'outbox', name), 'latin1')).toContain(paymentReference)
   expect(expectedAt).toBe('2026-03-19T23:59:59.999Z')
 
   clock.set(new Date('2026-03-18T12:00:00Z'))
   await run('send-payout-batches', 'read-rail-reports')
-  expect((await get(id)).status).toBe('submitted')
+  expect((await harness.getWithdrawal(id)).status).toBe('submitted')
   clock.set(new Date('2026-03-19T12:00:00Z'))
   await run('send-payout-batches', 'read-rail-reports')
-  expect((await get(id)).status).toBe('paid')
+  expect((await harness.getWithdrawal(id)).status).toBe('paid')
   const returned = path.join(bacs.folder, 'inbox', 'arucs.csv')
   writeFileSync(returned, `ref,amount,code\r\n${paymentReference},50.00,B\r\n`)
   // A file counts as complete once it has been unchanged for a while, by the clock of the file system.
   clock.set(new Date(Date.now() + 3_600_000))
   await run('read-bank-files', 'read-rail-reports')
-  expect(await get(id)).toMatchObject({ status: 'returned' })
-  expect((await get(id)).timeline.at(-1).reason).toBe('B The account is closed')
+  expect(await harness.getWithdrawal(id)).toMatchObject({ status: 'returned' })
+  expect((await harness.getWithdrawal(id)).timeline.at(-1).reason).toBe('B The account is closed')
 })
 
 test('a pain.001 rail pays pounds by Bacs or Faster Payments, and refuses payments that the scheme cannot make', async () => {

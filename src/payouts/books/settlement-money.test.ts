@@ -6,7 +6,6 @@ import { closeIfOver } from '../../closing/closing.ts'
 import type { Tx } from '../../database/database.ts'
 import * as float from '../../float/float.ts'
 import * as dues from '../../settlements/dues.ts'
-import { verify } from '../../verification/verify.ts'
 import { listBalances } from './balances.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
 
@@ -31,12 +30,7 @@ beforeEach(() => {
   files += 1
 })
 
-const answer = async (...lines: string[]) => await answerOn(settings, ...lines)
-
-async function answerOn(rail: FileRailSettings, ...lines: string[]): Promise<void> {
-  bank.inbox.set(`answer-${Math.random()}.txt`, [...lines, 'end'].join('\n'))
-  await harness.runTask('read-bank-files', { rails: [rail] })
-}
+const answer = (...lines: string[]) => harness.bankAnswers(bank, lines)
 const inTx = async <T>(run: (tx: Tx) => Promise<T>) => await harness.db.transaction().execute(run)
 const entry = (amount: number, reference: string, { bank = `E${files}`, text = '' } = {}) =>
   `entry;${amount}EUR;${reference};${bank};2026-04-02;${text}`
@@ -49,7 +43,6 @@ const openExceptions = async () =>
     .where('closedAt', 'is', null)
     .orderBy('id')
     .execute()
-const disagreements = async () => (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
 
 type Closed = TestPartner & { memberIds: string[] }
 
@@ -97,7 +90,7 @@ test('what payroll took is in the float once it has arrived under the reference 
   expect(await floatOf(mine)).toBe(7_000n)
   expect(await summaryOf(mine)).toMatchObject({ paymentReference, totals: [{ taken: eur(7_000), due: eur(0) }] })
   expect(await dues.listOpen(harness.db, mine.partner.id)).toEqual([])
-  expect(await disagreements()).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 })
 
 test('money of another amount, and of a settlement that has arrived or is not reported, is an exception', async () => {
@@ -128,7 +121,7 @@ test('money of another amount, and of a settlement that has arrived or is not re
   const [, twice] = await openExceptions()
   const again = inTx(tx => closeException(tx, { ...common, ...decided, exceptionId: twice?.id ?? '' }))
   await expect(again).rejects.toThrow('Nothing is due in EUR')
-  expect(await disagreements()).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
   for (const { id } of await openExceptions())
     await inTx(tx => closeException(tx, { ...common, exceptionId: id, decision: 'ignore' }))
 })
@@ -137,13 +130,13 @@ test('money on an account that does not pay for the partner is not booked to its
   const mine = await settledCycle(2_000)
   const own = { name: 'Own', account: { accountHolder: 'Own', iban: 'DE02120300000000202051' } }
   const apart = { ...settings, debtors: { default: settings.debtors.default, [mine.partner.id]: own } }
-  await answerOn(apart, `head;O1;${ownIban}`, entry(2_000, mine.reference))
+  await harness.bankAnswers(bank, [`head;O1;${ownIban}`, entry(2_000, mine.reference)], { rails: [apart] })
   const [elsewhere] = await openExceptions()
   expect(elsewhere).toMatchObject({ reason: 'Money arrived that belongs to no payment of ours', partnerId: null })
   const { id: exceptionId = '' } = elsewhere ?? {}
   const common = { exceptionId, person: 'Ada', note: 'the wrong account', now: harness.clock.now() }
   await inTx(tx => closeException(tx, { ...common, decision: 'ignore' }))
-  await answerOn(apart, 'head;O2;DE02120300000000202051', entry(2_000, mine.reference))
+  await harness.bankAnswers(bank, ['head;O2;DE02120300000000202051', entry(2_000, mine.reference)], { rails: [apart] })
   expect(await openExceptions()).toEqual([])
   expect(await floatOf(mine)).toBe(2_000n)
 })
@@ -193,7 +186,7 @@ test('a transfer of more than is due is booked to the settlement, and the rest f
   ])
   // One entry of the bank is one movement.
   expect(new Set(booked.map(({ movementId }) => movementId)).size).toBe(1)
-  expect(await disagreements()).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 })
 
 test('one transfer for two settlements is booked to both, without a decision if it is what is due', async () => {
@@ -225,7 +218,7 @@ test('one transfer for two settlements is booked to both, without a decision if 
   await inTx(tx => closeException(tx, { ...common, ...decided }))
   expect(await floatOf(more)).toBe(6_600n)
   expect(await dues.listOpen(harness.db, more.partner.id)).toEqual([])
-  expect(await disagreements()).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 })
 
 describe('money that may have been booked before is left to the operator:', () => {
@@ -357,5 +350,5 @@ test('what payroll gave back on balance is owed to the employer, and leaves the 
   await answer('head;F2', entry(-2_000, settled.body.paymentReference, { bank: 'out' }))
   expect(await openExceptions()).toEqual([])
   expect(await floatOf(mine)).toBe(3_000n)
-  expect(await disagreements()).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 })

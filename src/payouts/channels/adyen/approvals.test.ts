@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { refusal } from '../../../../test/adyen/service.ts'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
 import { closeException } from '../../../../test/payouts/two-person-decisions.ts'
-import { verify } from '../../../verification/verify.ts'
 import type { TaskName } from '../../../worker/task.ts'
 import * as approvals from '../../books/approvals.ts'
 import * as batches from '../../books/batches.ts'
@@ -51,9 +50,8 @@ async function submit(...nets: number[]): Promise<string[]> {
   return ids
 }
 
-const get = async (id: string) => (await setUp.harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
-const referenceOf = async (id: string): Promise<string> => (await get(id)).paymentReference
-const statusOf = async (id: string) => (await get(id)).status
+const referenceOf = async (id: string): Promise<string> => (await setUp.harness.getWithdrawal(id)).paymentReference
+const statusOf = async (id: string) => (await setUp.harness.getWithdrawal(id)).status
 const isRequested = async (id: string) => setUp.service.transferOf(await referenceOf(id)) !== undefined
 
 async function batchOf(id: string): Promise<batches.Batch> {
@@ -102,7 +100,7 @@ test('a payment above the limit waits for two people, and keeps no other back', 
   await run('send-payout-batches')
   expect([await statusOf(small), await statusOf(large)]).toEqual(['paid', 'paid'])
   expect([(await batchOf(small)).status, (await batchOf(large)).status]).toEqual(['settled', 'settled'])
-  expect((await verify(setUp.harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+  expect(await setUp.harness.disagreements()).toEqual([])
 })
 
 test('payments above the limit of a batch wait together, and those above the limit of a day until the next one', async () => {

@@ -7,7 +7,6 @@ import { preparePayments } from '../../../../test/payouts/prepared-payments.ts'
 import { closeException } from '../../../../test/payouts/two-person-decisions.ts'
 import { extent } from '../../../../test/runner/extent.ts'
 import { sql } from '../../../database/database.ts'
-import { verify } from '../../../verification/verify.ts'
 import type { TaskName } from '../../../worker/task.ts'
 
 // 11:00 in Berlin, on a Tuesday.
@@ -39,9 +38,8 @@ afterEach(async () => {
 
 const run = (task: TaskName) => setUp.harness.runTask(task, { channels: [setUp.rail], log })
 
-const get = async (id: string) => (await setUp.harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
-const statusOf = async (id: string) => (await get(id)).status
-const referenceOf = async (id: string): Promise<string> => (await get(id)).paymentReference
+const statusOf = async (id: string) => (await setUp.harness.getWithdrawal(id)).status
+const referenceOf = async (id: string): Promise<string> => (await setUp.harness.getWithdrawal(id)).paymentReference
 
 /** Withdraws, and submits after the hold. */
 async function submitted(net?: number): Promise<{ id: string; reference: string }> {
@@ -75,7 +73,7 @@ const restrictionsOf = async (id: string) =>
   await setUp.harness.db
     .selectFrom('members')
     .select(['accountRefused', 'reviewReason'])
-    .where('id', '=', (await get(id)).memberId)
+    .where('id', '=', (await setUp.harness.getWithdrawal(id)).memberId)
     .executeTakeFirstOrThrow()
 
 const postsOf = (reference: string) =>
@@ -379,7 +377,7 @@ describe('an outcome', () => {
       setUp.service.decide(() => [{ status: 'authorised' }, { status: 'failed', reason }])
       const { id } = await submitted()
       await settle()
-      expect(await get(id)).toMatchObject({ status: 'failed' })
+      expect(await setUp.harness.getWithdrawal(id)).toMatchObject({ status: 'failed' })
       expect(await restrictionsOf(id)).toMatchObject(expected)
     },
   )
@@ -520,7 +518,7 @@ describe('an outcome', () => {
     }
     // The listing also has the transfers of other tests.
     expect((await openExceptions()).filter(each => each.reference === reference)).toEqual([])
-    expect((await verify(setUp.harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+    expect(await setUp.harness.disagreements()).toEqual([])
   })
 
   test('with another amount, of an unknown payment, or of a second transfer is an exception and changes nothing', async () => {
@@ -740,7 +738,7 @@ test('whatever fails, is repeated or arrives in another order, every payment is 
     if (made.length !== 1 || status !== expected) wrong.push({ reference, status, last, made: made.length })
   }
   expect(wrong, `seed ${seed}`).toEqual([])
-  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 })
 
 /** A small generator of random numbers from 0 to 1 (mulberry32), so that a failure can be reproduced. */

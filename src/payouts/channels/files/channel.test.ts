@@ -14,7 +14,6 @@ import { closeException } from '../../../../test/payouts/two-person-decisions.ts
 import { sql, type Tx } from '../../../database/database.ts'
 import * as float from '../../../float/float.ts'
 import { zipOf } from '../../../tabular/zip.fixture.ts'
-import { verify } from '../../../verification/verify.ts'
 import type { TaskContext, TaskName } from '../../../worker/task.ts'
 import { approve } from '../../books/approvals.ts'
 import { listBalances } from '../../books/balances.ts'
@@ -72,9 +71,8 @@ const deliveryWith = (put: FileBank['put']): Delivery => ({
 
 const run = (task: TaskName) => harness.runTask(task, { channels: rails })
 
-const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
-const statusOf = async (id: string) => (await get(id)).status
-const referenceOf = async (id: string): Promise<string> => (await get(id)).paymentReference
+const statusOf = async (id: string) => (await harness.getWithdrawal(id)).status
+const referenceOf = async (id: string): Promise<string> => (await harness.getWithdrawal(id)).paymentReference
 const batches = () =>
   harness.db.selectFrom('payoutBatches').selectAll().where('rail', '=', settings.name).orderBy('id').execute()
 const openExceptions = () =>
@@ -84,7 +82,6 @@ const openExceptions = () =>
     .where('rail', '=', settings.name)
     .orderBy('id')
     .execute()
-const disagreements = async () => (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
 
 /** Withdraws and submits: the payments are in the open batch. */
 async function submitted(...nets: number[]): Promise<{ id: string; reference: string }[]> {
@@ -103,18 +100,13 @@ async function sent(...nets: number[]) {
   return payments
 }
 
-/** Puts a file into the inbox, imports it and records what it reports. */
-async function answer(...lines: string[]): Promise<void> {
-  bank.inbox.set(`answer-${Math.random()}.txt`, [...lines, 'end'].join('\n'))
-  await run('read-bank-files')
-  await run('read-rail-reports')
-}
+const answer = (...lines: string[]) => harness.bankAnswers(bank, lines, { channels: rails })
 
 const restrictionsOf = async (id: string) =>
   await harness.db
     .selectFrom('members')
     .select(['accountRefused', 'reviewReason'])
-    .where('id', '=', (await get(id)).memberId)
+    .where('id', '=', (await harness.getWithdrawal(id)).memberId)
     .executeTakeFirstOrThrow()
 
 test('a code about the member restricts the member; one about a whole batch or file does not', async () => {
@@ -160,7 +152,7 @@ test('a withdrawal goes to the bank in a file, is paid when the bank says so, an
       [second?.reference, [7_000n]],
     ]),
   )
-  expect(await get(first?.id ?? '')).toMatchObject({
+  expect(await harness.getWithdrawal(first?.id ?? '')).toMatchObject({
     status: 'submitted',
     // The next banking day, until midnight in Berlin.
     expectedAt: '2026-03-11T22:59:59.999Z',
@@ -170,14 +162,14 @@ test('a withdrawal goes to the bank in a file, is paid when the bank says so, an
   expect((await batches())[0]).toMatchObject({ status: 'acknowledged' })
   await answer('head;M2', `paid;${first?.reference};5000EUR`, `failed;${second?.reference};7000EUR;AC04`)
   expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
-  expect((await get(second?.id ?? '')).timeline.at(-1).reason).toBe('AC04 The account is closed')
+  expect((await harness.getWithdrawal(second?.id ?? '')).timeline.at(-1).reason).toBe('AC04 The account is closed')
   expect((await batches())[0]).toMatchObject({ status: 'settled' })
 
   harness.clock.advance({ days: 3 })
   await answer('head;M3', `returned;${first?.reference};5000EUR;MS03`)
   expect(await statusOf(first?.id ?? '')).toBe('returned')
   expect(await openExceptions()).toEqual([])
-  expect(await disagreements()).toEqual([])
+  expect(await harness.disagreements()).toEqual([])
 })
 
 test('ledger verify notices a batch whose sums are not those of its payments', async () => {
@@ -196,7 +188,7 @@ test('ledger verify notices a batch whose sums are not those of its payments', a
       await set(tx, controlTotal)
       await sql`alter table payout_batches enable trigger payout_batches_stay_closed`.execute(tx)
     })
-    return (await disagreements()).map(({ name, disagreement }) => [name, disagreement?.found])
+    return (await harness.disagreements()).map(({ name, disagreement }) => [name, disagreement?.found])
   }
   await expect(harness.db.transaction().execute(tx => set(tx, 11_001n))).rejects.toThrow(
     'a closed batch takes no payments',
@@ -216,8 +208,8 @@ describe('a batch', () => {
       ['2026-03-10', 'sent'],
       ['2026-03-16', 'building'],
     ])
-    expect((await get(early?.id ?? '')).expectedAt).toBe('2026-03-11T22:59:59.999Z')
-    expect((await get(late?.id ?? '')).expectedAt).toBe('2026-03-17T22:59:59.999Z')
+    expect((await harness.getWithdrawal(early?.id ?? '')).expectedAt).toBe('2026-03-11T22:59:59.999Z')
+    expect((await harness.getWithdrawal(late?.id ?? '')).expectedAt).toBe('2026-03-17T22:59:59.999Z')
   })
 
   describe('has one speed', () => {
@@ -242,7 +234,9 @@ describe('a batch', () => {
         [false, 2, '2026-03-11'],
         [true, 1, '2026-03-10'],
       ])
-      const expected = await Promise.all([usual, instant, later].map(async id => (await get(id)).expectedAt))
+      const expected = await Promise.all(
+        [usual, instant, later].map(async id => (await harness.getWithdrawal(id)).expectedAt),
+      )
       expect(expected).toEqual(['2026-03-12T22:59:59.999Z', '2026-03-10T22:59:59.999Z', '2026-03-12T22:59:59.999Z'])
       await run('send-payout-batches')
       const [file, ...others] = bank.outbox.values()
@@ -348,7 +342,7 @@ describe('a batch', () => {
       await run('send-payout-batches')
       expect((await batches())[0]).toMatchObject({ status: 'sent', valueDate: '2026-03-13' })
       expect(bank.outbox.get(`${batch?.messageId}.txt`)).toContain(`batch;${batch?.messageId};2026-03-13;1;5000`)
-      expect((await get(payment?.id ?? '')).expectedAt).toBe(monday.toISOString())
+      expect((await harness.getWithdrawal(payment?.id ?? '')).expectedAt).toBe(monday.toISOString())
     })
 
     test('keeps its value date and its bytes if its file may be with the bank', async () => {
@@ -376,7 +370,7 @@ describe('a batch', () => {
       await run('send-payout-batches')
       expect((await batches())[0]).toMatchObject({ status: 'sent', valueDate: '2026-03-10' })
       expect([bank.deliveries, bank.outbox.size]).toEqual([1, 1])
-      expect((await get(payment?.id ?? '')).expectedAt).toBe('2026-03-11T22:59:59.999Z')
+      expect((await harness.getWithdrawal(payment?.id ?? '')).expectedAt).toBe('2026-03-11T22:59:59.999Z')
     })
   })
 
@@ -430,7 +424,7 @@ describe('a batch', () => {
         expect(await statusOf(id)).toBe(status)
       }
       expect((await batches())[0]).toMatchObject({ status: 'settled' })
-      expect(await disagreements()).toEqual([])
+      expect(await harness.disagreements()).toEqual([])
     })
 
     test('gives the money back if the bank has refused the file', async () => {
@@ -466,8 +460,8 @@ test('a payment that the format cannot write fails at once, and the member has t
   const { id } = await harness.addWithdrawal({ currency: 'EUR', account: goodAccount })
   harness.clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
-  expect(await get(id)).toMatchObject({ status: 'failed' })
-  expect((await get(id)).timeline.at(-1).reason).toBe('This bank pays only to IBANs')
+  expect(await harness.getWithdrawal(id)).toMatchObject({ status: 'failed' })
+  expect((await harness.getWithdrawal(id)).timeline.at(-1).reason).toBe('This bank pays only to IBANs')
   expect(await batches()).toEqual([])
 })
 
@@ -573,7 +567,7 @@ describe('a bank file', () => {
       await statusOf(second?.id ?? ''),
       await statusOf(third?.id ?? ''),
     ]).toEqual([...['submitted', 'submitted', 'paid']])
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   })
 
   test('about a payment that is in no sent batch is a contradiction', async () => {
@@ -600,16 +594,16 @@ describe('a bank file', () => {
     expect((await batches())[0]).toMatchObject({ status: 'rejected' })
     await answer('head;M2', `batch;${batch?.messageId};rejected;FF01`)
     expect(await openExceptions()).toEqual([])
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   })
 
   test('that rejects a batch and its payments keeps the reasons of the payments, which restrict their members', async () => {
     const [first, second] = await sent(5_000, 6_000)
     const [batch] = await batches()
     await answer('head;M1', `batch;${batch?.messageId};rejected;FF01`, `failed;${first?.reference};5000EUR;AC04`)
-    expect((await get(first?.id ?? '')).timeline.at(-1).reason).toBe('AC04 The account is closed')
+    expect((await harness.getWithdrawal(first?.id ?? '')).timeline.at(-1).reason).toBe('AC04 The account is closed')
     expect(await restrictionsOf(first?.id ?? '')).toMatchObject({ accountRefused: 'AC04 The account is closed' })
-    expect((await get(second?.id ?? '')).timeline.at(-1).reason).toMatch(/^FF01/)
+    expect((await harness.getWithdrawal(second?.id ?? '')).timeline.at(-1).reason).toMatch(/^FF01/)
     expect((await batches())[0]).toMatchObject({ status: 'rejected' })
   })
 
@@ -808,7 +802,7 @@ describe('a bank file', () => {
       const { rows } = await sql`
         select kind, decision, closed_by from payout_exceptions where rail = ${settings.name}`.execute(harness.db)
       expect(rows).toEqual([{ kind: 'amount', decision: 'applied', closedBy: 'system' }])
-      expect(await disagreements()).toEqual([])
+      expect(await harness.disagreements()).toEqual([])
     })
 
     test('twice keeps the exception of the second debit, as money that left', async () => {
@@ -994,7 +988,7 @@ describe('an exception', () => {
     expect(await newest()).toMatchObject({ id: exceptionId, closedBy: 'Ada' })
     expect((await batches())[0]).toMatchObject({ status: 'settled' })
     await expect(giveBack(first)).rejects.toThrow('The exception is closed already')
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   })
 
   test('about a debit of too much, or about one payment, takes no names of payments', async () => {
@@ -1038,7 +1032,7 @@ describe('an exception', () => {
     }
     expect(statements[0]).toBeGreaterThan(0)
     expect(statements[1]).toBe(statements[0])
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   })
 })
 
@@ -1215,7 +1209,7 @@ describe('a booking', () => {
     expect(await kinds()).toEqual([['money_out', batch?.messageId]])
     expect(await difference()).toBe(before - 11_000n)
     expect((await batches())[0]).toMatchObject({ status: 'settled' })
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   })
 
   test('of one payment counts once in notice and statement; a second debit or return is an exception', async () => {
@@ -1348,7 +1342,7 @@ describe('a hostile file of a bank is refused whole: nothing of it is booked, an
     const ofRail = (table: 'bankRecords' | 'bankStatements') =>
       harness.db.selectFrom(table).select('rail').where('rail', '=', settings.name).execute()
     expect([await ofRail('bankRecords'), await ofRail('bankStatements')]).toEqual([[], []])
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   }
 
   test.each<[string, (reference: string) => string, string]>([
@@ -1499,7 +1493,7 @@ describe('money that no payment explains', () => {
     const { rows } = await sql`
       select from payout_exceptions where rail = ${settings.name} and decision = 'book'`.execute(harness.db)
     expect(rows).toHaveLength(2)
-    expect(await disagreements()).toEqual([])
+    expect(await harness.disagreements()).toEqual([])
   })
 
   test('that was recorded after it had arrived is not booked again by closing its exception', async () => {

@@ -208,16 +208,21 @@ export type Declared<Implied extends PropertyKey, P, Q, B, Context, Result> = Om
 
 /** The functions that declare operations which run on more than the API's context. */
 export function operationsOn<Context>() {
-  return {
-    operation: <
+  const operationWith =
+    <const Common extends Partial<Operation>>(common: Common) =>
+    <
       P extends TSchema | undefined = undefined,
       Q extends TSchema | undefined = undefined,
       B extends TSchema | undefined = undefined,
       Result = unknown,
     >(
-      declared: Declared<never, P, Q, B, Context, Result>,
+      declared: Declared<keyof Common, P, Q, B, Context, Result>,
       // The function is only ever called with what its own schemas have accepted.
-    ) => declared as Operation<Context>,
+    ) =>
+      ({ ...common, ...declared }) as Operation<Context>
+  return {
+    operationWith,
+    operation: operationWith({}),
     consoleOperation: <
       P extends TSchema | undefined = undefined,
       Q extends TSchema | undefined = undefined,
@@ -235,6 +240,6 @@ export function operationsOn<Context>() {
 /**
  * `operation` declares an operation. Routes, validation, the OpenAPI documents with every status and code, the methods of the SDK, and
  * who may call it derive from the declaration. `consoleOperation` declares one of the console's pages: validated like any other, but
- * neither in a document nor idempotent by key.
+ * neither in a document nor idempotent by key. `operationWith` takes the fields that several operations have in common.
  */
-export const { operation, consoleOperation } = operationsOn<ApiContext>()
+export const { operation, operationWith, consoleOperation } = operationsOn<ApiContext>()

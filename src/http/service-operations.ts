@@ -3,9 +3,9 @@ import { idempotencyKeyPattern } from '../contract/headers.ts'
 import { partnerProblems, problem, problems } from '../kernel/errors.ts'
 import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { tracing } from '../users/roles.ts'
-import { operation } from './operation.ts'
+import { operationWith } from './operation.ts'
 
-const tag = 'Service'
+const operation = operationWith({ tag: 'Service' })
 
 const ErrorRow = namedObject('ErrorRow', {
   order: Type.Integer({
@@ -41,7 +41,6 @@ const getErrors = operation({
   path: '/v1/errors',
   isPublic: true,
   sdk: 'service.getErrors',
-  tag,
   summary: 'List all error codes',
   description: 'A machine-readable table of all error codes. Needs no API key.',
   success: { description: 'The table, in order of precedence.', schema: Type.Array(ErrorRow) },
@@ -55,7 +54,6 @@ const getIdempotencyKey = operation({
   scope: 'any',
   roles: tracing,
   sdk: 'idempotencyKeys.get',
-  tag,
   summary: 'Look up an idempotency key',
   description: 'Returns the outcome of the request that was sent with this key. Never includes the body of its answer.',
   params: Type.Object({

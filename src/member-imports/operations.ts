@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery, refuseSkipWith } from '../contract/list.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { type Operation, type OperationResponse, operation } from '../http/operation.ts'
+import { type Operation, type OperationResponse, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
 import { type Column, columns } from '../members/fields.ts'
@@ -23,7 +23,7 @@ import {
   ResultsQuery,
 } from './schema.ts'
 
-const tag = 'Member jobs'
+const operation = operationWith({ tag: 'Member jobs' })
 const params = Type.Object({ jobId: Id('memberJob') })
 
 // 10,000 members with every field set.
@@ -52,7 +52,6 @@ const createJob = operation({
   bodyBytesMax,
   // 10,000 actions take seconds on a busy machine.
   answerMsMax: 30_000,
-  tag,
   summary: 'Change many members',
   description:
     'Applies up to 10,000 actions atomically, in the given order. `Add` has the rules of `inviteMember`, `Replace` of `replaceMember`, `Update` of `updateMember` and `Offboard` of `removeMember`. Each action sees the effect of the actions before it. If any action is invalid, no job is created and the response lists the issues (at most 1,000). If an action becomes invalid before the worker applies the job, the job ends as `Rejected` and nothing is changed. Jobs run one at a time per partner: while another job is unfinished, a new one is queued (`NotReady`). A queued job may contain an e-mail or `workerId` that belongs to another member, because a job ahead of it may free it; this is checked again when the job is applied. With 100 jobs queued, the request fails with `Conflict`.',
@@ -96,7 +95,6 @@ const getJobs = operation({
   scope: 'members:read',
   roles: staff,
   sdk: 'memberJobs.list',
-  tag,
   summary: 'List member jobs',
   description: 'Newest first. If `after` or `before` is unknown, the response is `NotFound`.',
   query: strictObject({ ...pageQuery, ...cursorQuery('memberJob') }),
@@ -117,7 +115,6 @@ const getJob = operation({
   scope: 'members:read',
   roles: staff,
   sdk: 'memberJobs.get',
-  tag,
   summary: 'Get a member job',
   params,
   success: { description: 'The job and its progress.', schema: MemberJob },
@@ -150,7 +147,6 @@ const getJobResults = operation({
   scope: 'members:read',
   roles: staff,
   sdk: { json: 'memberJobs.listResults', file: 'memberJobs.exportResults' },
-  tag,
   summary: 'Get the results of a member job',
   description:
     'Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.',
@@ -207,7 +203,6 @@ function uploadOperation({
     method: 'PUT',
     scope: 'members:write',
     roles: payroll,
-    tag,
     description: `Synchronises the members with a file that lists all of them: new members are invited, changed members are updated, offboarded members are reinstated, and **members missing from the file are offboarded**. If it would offboard more than the partner’s limit (10 % of the members unless the operator has set another share), the job waits for approval. ${ofAccounts} Columns that are absent change nothing. If any row is invalid, no job is created: the response has one issue for each of the first 1,000 invalid rows and one with the number of the others. Changes made to a member after the file was sent take precedence over the file. Jobs run one at a time per partner: while another job is unfinished, the file is queued (\`NotReady\`) and compared with the members as the earlier jobs leave them, so it overrides every job that was sent before it. With 5 files queued, the request fails with \`Conflict\`. See docs/guides/import-members.md.`,
     query: FileQuery,
     fileBody: {
@@ -250,7 +245,6 @@ function reviewOperation({
     scope: 'members:write',
     roles: payroll,
     sdk: `memberJobs.${verb}`,
-    tag,
     ...texts,
     params,
     success: { description: 'The current state of the job.', schema: MemberJob },

@@ -4,7 +4,7 @@ import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { maskAccount } from '../http/masked-accounts.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
-import { type Call, operation } from '../http/operation.ts'
+import { type Call, operationWith } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import * as metadata from '../metadata/metadata.ts'
@@ -27,6 +27,7 @@ import {
 } from './schema.ts'
 
 const tag = 'Members'
+const operation = operationWith({ tag })
 const params = Type.Object({ memberId: Id('member') })
 const representation = { description: 'with its metadata.', schema: MemberWithMetadata }
 const refusals: ProblemName[] = ['MemberNotFound', 'MemberAlreadyInvited', 'InvalidUpdateMemberPayload']
@@ -38,7 +39,6 @@ const inviteMember = operation({
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.invite',
-  tag,
   summary: 'Invite a member',
   description:
     'The member is `invited`, or `active` at once if the partner activates members automatically. The e-mail must be unique among active and invited members, the `workerId` among all members.',
@@ -60,7 +60,6 @@ const getMembers = operation({
   scope: 'members:read',
   roles: staff,
   sdk: { json: 'members.list', file: 'members.export' },
-  tag,
   summary: 'List members',
   description:
     'Newest first. A filter may be repeated (up to 100 times) and matches any of its values; a member must match every filter. With `accept: text/csv`, returns all matching members as a file, oldest first, ignoring `skip` and `take`. With `statuses=active&statuses=invited` the file is the complete list: uploading it unedited to `PUT /v1/members/jobs/csv` or `/v2/…` changes nothing.',
@@ -100,7 +99,6 @@ const getMember = operation({
   scope: 'members:read',
   roles: staff,
   sdk: 'members.get',
-  tag,
   summary: 'Get a member',
   params,
   success: { description: 'The member.', schema: Member, representation },
@@ -119,7 +117,6 @@ const updateMember = operation({
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.update',
-  tag,
   summary: 'Update a member',
   description:
     'Changes the given fields; null removes a value. The e-mail can change only while the member is `invited`. An inactive member stays inactive.',
@@ -143,7 +140,6 @@ const replaceMember = operation({
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.replace',
-  tag,
   summary: 'Replace a member',
   description:
     'Replaces the whole profile: fields that are left out are removed. Reinstates an inactive member as `invited`, or as `active` if the partner activates members automatically. The e-mail of an active member cannot change.',
@@ -167,7 +163,6 @@ const removeMember = operation({
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.offboard',
-  tag,
   summary: 'Remove a member',
   description:
     'Offboards the member, who becomes `inactive` and can no longer withdraw; the books are kept. Idempotent.',
@@ -187,7 +182,6 @@ const activateMember = operation({
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.activate',
-  tag,
   summary: 'Activate a member',
   description: 'Activates an invited member, who can then withdraw. Idempotent; an inactive member is a `Conflict`.',
   params,

@@ -4,13 +4,15 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { described, namedObject, nullable, strictObject, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { GivenDayOrInstant, Instant, parseInstant } from '../kernel/time.ts'
 import { findState } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
 import { usersOf } from '../users/users.ts'
+
+const operation = operationWith({ isForOperators: true })
 
 const filters = {
   actor: Type.Optional(
@@ -90,7 +92,6 @@ const listAuditEntries = operation({
   id: 'listAuditEntries',
   method: 'GET',
   path: '/operator/v1/audit-log',
-  isForOperators: true,
   tag: 'Operations',
   summary: 'Search the audit log',
   description: newestFirst,
@@ -112,7 +113,6 @@ const listPartnerAuditEntries = operation({
   id: 'listPartnerAuditEntries',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/audit-log',
-  isForOperators: true,
   partnerRoles: ['admin'],
   tag: 'Partners',
   summary: 'Search the audit log of a partner',

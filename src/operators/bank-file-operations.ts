@@ -18,18 +18,15 @@ import { line } from './partner-schema.ts'
 import { ExportedFile, ImportedFile, OfBatch } from './payout-schema.ts'
 import { railName } from './rail-operations.ts'
 
-const { operation } = operationsOn<RailsContext>()
+const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', isForOperators: true })
 
-const tag = 'Payouts'
 const answerMsMax = 60_000
 
 const exportPayoutBatch = operation({
   id: 'exportPayoutBatch',
   method: 'POST',
   path: '/operator/v1/payout-batches/:batchId/export',
-  isForOperators: true,
   answerMsMax,
-  tag,
   summary: 'Export an approved batch',
   description:
     'For a bank that takes files by hand. The file no longer changes and the batch counts as sent; download the file next, and bring it to the bank once.',
@@ -57,9 +54,7 @@ const downloadPayoutBatch = operation({
   id: 'downloadPayoutBatch',
   method: 'GET',
   path: '/operator/v1/payout-batches/:batchId/file',
-  isForOperators: true,
   answerMsMax,
-  tag,
   summary: 'Download the file of a batch',
   description:
     'Returns the file of a sent batch, always with the same bytes. A second download, or a download of a file that the worker delivered, needs `again`: a bank that gets a file twice may pay all members twice. The file contains account numbers, so each download is in the audit log.',
@@ -91,10 +86,8 @@ const importBankFile = operation({
   id: 'importBankFile',
   method: 'POST',
   path: '/operator/v1/rails/:rail/files',
-  isForOperators: true,
   bodyBytesMax: bankFiles.limits.bytesMax,
   fileBytesMax: bankFiles.limits.bytesMax,
-  tag,
   summary: 'Import a file of a bank',
   description:
     'Imports all of the file, or nothing. In a statement with several accounts, the accounts of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an interrupted import.',

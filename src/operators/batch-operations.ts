@@ -31,16 +31,12 @@ import {
 } from './payout-schema.ts'
 import { brakeView, railName, reasonOf } from './rail-operations.ts'
 
-const { operation } = operationsOn<RailsContext>()
-
-const tag = 'Payouts'
+const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', isForOperators: true })
 
 const listPayoutBatches = operation({
   id: 'listPayoutBatches',
   method: 'GET',
   path: '/operator/v1/payout-batches',
-  isForOperators: true,
-  tag,
   summary: 'List the batches of payments',
   description: 'Newest first.',
   query: strictObject({
@@ -65,8 +61,6 @@ const getPayoutBatch = operation({
   id: 'getPayoutBatch',
   method: 'GET',
   path: '/operator/v1/payout-batches/:batchId',
-  isForOperators: true,
-  tag,
   summary: 'Get a batch of payments',
   params: OfBatch,
   success: { description: 'The batch.', schema: Batch },
@@ -80,8 +74,6 @@ const listBatchPayments = operation({
   id: 'listBatchPayments',
   method: 'GET',
   path: '/operator/v1/payout-batches/:batchId/payments',
-  isForOperators: true,
-  tag,
   summary: 'List the payments of a batch',
   description:
     'Lists the payments in the order of the batch’s file, including payments that an operator removed. Shows only the end of a payee’s account number.',
@@ -117,8 +109,6 @@ const approvePayoutBatch = operation({
   id: 'approvePayoutBatch',
   method: 'POST',
   path: '/operator/v1/payout-batches/:batchId/approve',
-  isForOperators: true,
-  tag,
   summary: 'Approve a batch',
   description: `Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.`,
   params: OfBatch,
@@ -146,8 +136,6 @@ const closePayoutBatch = operation({
   id: 'closePayoutBatch',
   method: 'POST',
   path: '/operator/v1/payout-batches/:batchId/close',
-  isForOperators: true,
-  tag,
   summary: 'Close a batch before its cut-off',
   description:
     'No payment joins a closed batch; later payments go into another batch. Closing early takes two people: the first request proposes it, and the batch stays open; the same request of another person closes the batch. A batch within the limits is then approved immediately, and any other batch can be approved. The value date does not change. An operator key is refused, because one person can have several.',
@@ -171,8 +159,6 @@ const withdrawPayoutBatchClosing = operation({
   id: 'withdrawPayoutBatchClosing',
   method: 'POST',
   path: '/operator/v1/payout-batches/:batchId/withdraw',
-  isForOperators: true,
-  tag,
   summary: 'Withdraw the proposal to close a batch early',
   description: 'The batch stays open until its cut-off.',
   params: OfBatch,
@@ -205,8 +191,6 @@ const changeOfHold = ({
     id: `${verb}PayoutBatch`,
     method: 'POST',
     path: `/operator/v1/payout-batches/:batchId/${verb}`,
-    isForOperators: true,
-    tag,
     summary,
     description,
     params: OfBatch,

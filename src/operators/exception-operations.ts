@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
@@ -13,15 +13,13 @@ import { listProposals, withdrawProposal } from '../payouts/books/proposals.ts'
 import { deciderOf } from './decider.ts'
 import { Closing, Exception, ExceptionDetails, Exceptions, exceptionView, proposalView } from './payout-schema.ts'
 
-const tag = 'Payouts'
+const operation = operationWith({ tag: 'Payouts', isForOperators: true })
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
 const listPayoutExceptions = operation({
   id: 'listPayoutExceptions',
   method: 'GET',
   path: '/operator/v1/payout-exceptions',
-  isForOperators: true,
-  tag,
   summary: 'List bank answers that did not fit',
   description: 'Newest first; without `state`, only open exceptions.',
   query: strictObject({
@@ -43,8 +41,6 @@ const getPayoutException = operation({
   id: 'getPayoutException',
   method: 'GET',
   path: '/operator/v1/payout-exceptions/:exceptionId',
-  isForOperators: true,
-  tag,
   summary: 'Get a bank answer that did not fit',
   params: ofException,
   success: { description: 'The exception.', schema: ExceptionDetails },
@@ -66,8 +62,6 @@ const closePayoutException = operation({
   id: 'closePayoutException',
   method: 'POST',
   path: '/operator/v1/payout-exceptions/:exceptionId/close',
-  isForOperators: true,
-  tag,
   summary: 'Close a bank answer that did not fit',
   description:
     '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or the payments of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
@@ -98,8 +92,6 @@ const withdrawPayoutDecision = operation({
   id: 'withdrawPayoutDecision',
   method: 'POST',
   path: '/operator/v1/payout-exceptions/:exceptionId/withdraw',
-  isForOperators: true,
-  tag,
   summary: 'Withdraw a proposed decision',
   description: 'Withdraws a decision that takes two people and that one person has made.',
   params: ofException,

@@ -26,9 +26,8 @@ import {
 import type { RailsContext } from './operation-context.ts'
 import { line } from './partner-schema.ts'
 
-const { operation } = operationsOn<RailsContext>()
+const operation = operationsOn<RailsContext>().operationWith({ tag: 'Float', isForOperators: true })
 
-const tag = 'Float'
 const params = Type.Object({ partnerId: Id('partner') })
 
 const limits = {
@@ -62,8 +61,6 @@ const getFloat = operation({
   id: 'getFloat',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/float',
-  isForOperators: true,
-  tag,
   summary: 'Get the float of a partner',
   description:
     'The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.',
@@ -100,8 +97,6 @@ const receiveFloat = operation({
   id: 'receiveFloat',
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/float/receive',
-  isForOperators: true,
-  tag,
   summary: 'Receive the money of a settlement',
   description:
     'Records money that has arrived for a settlement if no bank file reports it. If the employer is owed money, records that the employer was paid.',
@@ -144,8 +139,6 @@ const setFloatFloor = operation({
   id: 'setFloatFloor',
   method: 'PUT',
   path: '/operator/v1/partners/:partnerId/float/floor',
-  isForOperators: true,
-  tag,
   summary: 'Set the floor of a float',
   description: 'Members cannot withdraw while less than the floor is free.',
   params,
@@ -177,8 +170,6 @@ const listAccountDays = operation({
   id: 'listAccountDays',
   method: 'GET',
   path: '/operator/v1/account-days',
-  isForOperators: true,
-  tag,
   summary: 'Compare the accounts that pay with the books',
   description: 'The balance that the bank states, the sum of the floats on the account, and the difference, by day.',
   query: strictObject({
@@ -219,8 +210,6 @@ function movement(
     id: `${verb}Float`,
     method: 'POST',
     path: `/operator/v1/partners/:partnerId/float/${verb}`,
-    isForOperators: true,
-    tag,
     summary,
     description,
     params,

@@ -10,16 +10,12 @@ import { Findings, Status, statusOnWire } from './installation-schema.ts'
 import type { InstallationContext } from './operation-context.ts'
 import { readStatus } from './status.ts'
 
-const { operation } = operationsOn<InstallationContext>()
-
-const tag = 'Operations'
+const operation = operationsOn<InstallationContext>().operationWith({ tag: 'Operations', isForOperators: true })
 
 const getStatus = operation({
   id: 'getStatus',
   method: 'GET',
   path: '/operator/v1/status',
-  isForOperators: true,
-  tag,
   summary: 'Get the health of the service',
   description: 'The state of workers, queue, payouts, floats and partners, and everything that needs attention.',
   success: { description: 'The health.', schema: Status },
@@ -33,8 +29,6 @@ const getFindings = operation({
   id: 'getFindings',
   method: 'GET',
   path: '/operator/v1/findings',
-  isForOperators: true,
-  tag,
   summary: 'Check what is missing before this installation can pay',
   success: { description: 'Everything that is missing, might go wrong or is fine.', schema: Findings },
   async read(reader, { receivedAt: now, context: { mode, rails, installation } }) {
@@ -57,8 +51,6 @@ const recordBackup = operation({
   id: 'recordBackup',
   method: 'POST',
   path: '/operator/v1/backups',
-  isForOperators: true,
-  tag,
   summary: 'Record a backup',
   description:
     'Records that a backup was taken. Call it from the backup script; the status and the findings warn if the last backup is not recent.',

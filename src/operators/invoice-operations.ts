@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import * as invoices from '../fees/invoices.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, signedMoney, toWire } from '../kernel/money.ts'
 import { described, namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
@@ -12,7 +12,7 @@ import { Day } from './float-schema.ts'
 import { line } from './partner-schema.ts'
 import { Month } from './revenue-operations.ts'
 
-const tag = 'Finance'
+const operation = operationWith({ tag: 'Finance', isForOperators: true })
 const params = Type.Object({ partnerId: Id('partner'), invoiceId: Id('invoice') })
 
 const InvoiceStatus = wordOf(invoices.invoiceStatuses, {
@@ -53,8 +53,6 @@ const listInvoices = operation({
   id: 'listInvoices',
   method: 'GET',
   path: '/operator/v1/invoices',
-  isForOperators: true,
-  tag,
   summary: 'List invoices',
   description: 'The invoices for fees that employers pay, newest first.',
   query: strictObject({
@@ -85,8 +83,6 @@ const issueInvoice = operation({
   id: 'issueInvoice',
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/invoices',
-  isForOperators: true,
-  tag,
   summary: 'Issue an invoice',
   description:
     'Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.',
@@ -111,8 +107,6 @@ const getInvoice = operation({
   id: 'getInvoice',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/invoices/:invoiceId',
-  isForOperators: true,
-  tag,
   summary: 'Get an invoice',
   params,
   success: { description: 'The invoice with its lines.', schema: Invoice },
@@ -126,8 +120,6 @@ const payInvoice = operation({
   id: 'payInvoice',
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/invoices/:invoiceId/pay',
-  isForOperators: true,
-  tag,
   summary: 'Mark an invoice as paid',
   description:
     'Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.',
@@ -170,8 +162,6 @@ function correction(
     id: `${verb}Invoice`,
     method: 'POST',
     path: `/operator/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
-    isForOperators: true,
-    tag,
     summary,
     description,
     params,

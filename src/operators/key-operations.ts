@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -11,7 +11,7 @@ import { findState } from '../partners/partners.ts'
 import { building } from '../users/roles.ts'
 import { ApiKey, ApiKeyOfPartner, ApiKeyRotation, ApiKeys, ApiKeyWithSecret, NewApiKey } from './partner-schema.ts'
 
-const tag = 'Partners'
+const operation = operationWith({ tag: 'Partners' })
 const ofPartner = Type.Object({ partnerId: Id('partner') })
 const params = Type.Object({ partnerId: Id('partner'), keyId: Id('apiKey') })
 const msPerDay = 86_400_000
@@ -27,7 +27,6 @@ export const listApiKeys = operation({
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/keys',
   ...access,
-  tag,
   summary: 'List the API keys of a partner',
   description: 'Newest first, including expired and revoked ones.',
   params: ofPartner,
@@ -53,7 +52,6 @@ export const getApiKey = operation({
   method: 'GET',
   path: '/operator/v1/keys/:keyId',
   isForOperators: true,
-  tag,
   summary: 'Get an API key',
   description: 'With its partner, for a key of which only the id is known.',
   params: Type.Object({ keyId: Id('apiKey') }),
@@ -74,7 +72,6 @@ export const createApiKey = operation({
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/keys',
   ...access,
-  tag,
   summary: 'Create an API key',
   description: shownOnce,
   params: ofPartner,
@@ -102,7 +99,6 @@ export const rotateApiKey = operation({
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/keys/:keyId/rotate',
   ...access,
-  tag,
   summary: 'Rotate an API key',
   description: `Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for \`overlapSeconds\`, or until you revoke it; switch to the new key in that time. ${shownOnce}`,
   params,
@@ -136,7 +132,6 @@ export const revokeApiKey = operation({
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/keys/:keyId/revoke',
   ...access,
-  tag,
   summary: 'Revoke an API key',
   description: 'The key stops working within a second. Idempotent.',
   params,

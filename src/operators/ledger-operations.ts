@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { Count, namedObject, nullable, strict, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import * as verifications from '../verification/verifications.ts'
 
-const tag = 'Operations'
+const operation = operationWith({ tag: 'Operations', isForOperators: true })
 
 const LedgerVerification = namedObject('LedgerVerification', {
   id: Id('ledgerVerification'),
@@ -44,8 +44,6 @@ const verifyLedger = operation({
   id: 'verifyLedger',
   method: 'POST',
   path: '/operator/v1/ledger-verifications',
-  isForOperators: true,
-  tag,
   summary: 'Verify the books',
   description:
     'A worker recomputes every balance from its rows; poll the verification for its progress. `Conflict` while another verification waits or runs.',
@@ -61,8 +59,6 @@ const listLedgerVerifications = operation({
   id: 'listLedgerVerifications',
   method: 'GET',
   path: '/operator/v1/ledger-verifications',
-  isForOperators: true,
-  tag,
   summary: 'List verifications of the books',
   description: 'The last 50, newest first.',
   success: {
@@ -78,8 +74,6 @@ const getLedgerVerification = operation({
   id: 'getLedgerVerification',
   method: 'GET',
   path: '/operator/v1/ledger-verifications/:verificationId',
-  isForOperators: true,
-  tag,
   summary: 'Get a verification of the books',
   params: Type.Object({ verificationId: Id('ledgerVerification') }),
   success: { description: 'The verification.', schema: LedgerVerification },

@@ -16,9 +16,8 @@ import type { RailsContext } from './operation-context.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import { InspectedWithdrawal, inspectedView } from './withdrawal-schema.ts'
 
-const { operation } = operationsOn<RailsContext>()
+const operation = operationsOn<RailsContext>().operationWith({ tag: 'Members', isForOperators: true })
 
-const tag = 'Members'
 const params = Type.Object({ memberId: Id('member') })
 
 // Enough to answer "what happened to my money?"; the list of withdrawals has the rest.
@@ -59,8 +58,6 @@ const inspectMember = operation({
   id: 'inspectMember',
   method: 'GET',
   path: '/operator/v1/members/:memberId',
-  isForOperators: true,
-  tag,
   summary: 'Get a member of any partner',
   description: 'With the latest withdrawals, and why a withdrawal would be refused.',
   params,
@@ -100,8 +97,6 @@ const releaseMember = operation({
   id: 'releaseMember',
   method: 'POST',
   path: '/operator/v1/members/:memberId/release',
-  isForOperators: true,
-  tag,
   summary: 'Release a member',
   description:
     'Lets a member withdraw again after a hold for review, or after a bank account was refused although it is correct. Idempotent.',

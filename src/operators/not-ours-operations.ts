@@ -13,9 +13,7 @@ import type { RailsContext } from './operation-context.ts'
 import { line } from './partner-schema.ts'
 import { railName } from './rail-operations.ts'
 
-const { operation } = operationsOn<RailsContext>()
-
-const tag = 'Payouts'
+const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', isForOperators: true })
 
 const text = Type.String({
   minLength: notOurs.textCharsMin,
@@ -78,8 +76,6 @@ const previewPayoutExceptions = operation({
   id: 'previewPayoutExceptions',
   method: 'GET',
   path: '/operator/v1/payout-exceptions/by-text',
-  isForOperators: true,
-  tag,
   summary: 'Preview closing all exceptions with a text',
   description: onlyNotOurs,
   query: strictObject({ rail: railName, text }),
@@ -96,8 +92,6 @@ const closePayoutExceptionsByText = operation({
   id: 'closePayoutExceptionsByText',
   method: 'POST',
   path: '/operator/v1/payout-exceptions/by-text/close',
-  isForOperators: true,
-  tag,
   summary: 'Close all exceptions with a text',
   description: `Closes each exception with \`ignore\`, after a preview. Refused with 409 if the set of exceptions has changed since the preview. ${onlyNotOurs}`,
   body: namedObject('ClosingByText', {
@@ -124,8 +118,6 @@ const listPayoutRules = operation({
   id: 'listPayoutRules',
   method: 'GET',
   path: '/operator/v1/payout-rules',
-  isForOperators: true,
-  tag,
   summary: 'List the rules that close exceptions',
   description: 'Newest first, including ended rules.',
   query: strictObject({
@@ -145,8 +137,6 @@ const createPayoutRule = operation({
   id: 'createPayoutRule',
   method: 'POST',
   path: '/operator/v1/payout-rules',
-  isForOperators: true,
-  tag,
   summary: 'Make a rule that closes exceptions',
   description: `New entries with the text are closed with \`ignore\` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. To close exceptions that are already open, use \`closePayoutExceptionsByText\`. ${onlyNotOurs}`,
   body: namedObject('NewPayoutRule', { rail: railName, text, note }),
@@ -174,8 +164,6 @@ const changeOfRule = ({
     id: `${verb}PayoutRule`,
     method: 'POST',
     path: `/operator/v1/payout-rules/:ruleId/${verb}`,
-    isForOperators: true,
-    tag,
     summary,
     description: `Exceptions that the rule has closed stay closed. ${description}`,
     params: Type.Object({ ruleId: Id('payoutRule') }),

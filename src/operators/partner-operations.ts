@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
 import type { Tx } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -14,7 +14,7 @@ import { floatOnWire } from './float-schema.ts'
 import { NewPartner, Partner, PartnerState, Partners, ReasonGiven } from './partner-schema.ts'
 import { type PartnerView, readPartner } from './partner-view.ts'
 
-const tag = 'Partners'
+const operation = operationWith({ tag: 'Partners', isForOperators: true })
 const params = Type.Object({ partnerId: Id('partner') })
 const location = { location: Type.String({ description: 'Path of the resource.' }) }
 
@@ -22,8 +22,6 @@ export const listPartners = operation({
   id: 'listPartners',
   method: 'GET',
   path: '/operator/v1/partners',
-  isForOperators: true,
-  tag,
   summary: 'List partners',
   description: 'Newest first.',
   query: strictObject({
@@ -53,8 +51,6 @@ export const createPartner = operation({
   id: 'createPartner',
   method: 'POST',
   path: '/operator/v1/partners',
-  isForOperators: true,
-  tag,
   summary: 'Create a partner',
   description: 'Opens its first pay cycle. Next, create its tiers and an API key.',
   body: NewPartner,
@@ -80,8 +76,6 @@ export const getPartner = operation({
   id: 'getPartner',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId',
-  isForOperators: true,
-  tag,
   summary: 'Get a partner',
   params,
   success: { description: 'The partner.', schema: Partner },
@@ -97,8 +91,6 @@ export const updatePartner = operation({
   id: 'updatePartner',
   method: 'PATCH',
   path: '/operator/v1/partners/:partnerId',
-  isForOperators: true,
-  tag,
   summary: 'Change the settings of a partner',
   description:
     'Omitted settings stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.',
@@ -168,8 +160,6 @@ function stateChange(verb: 'pause' | 'resume' | 'suspend' | 'restore', { summary
     id: `${verb}Partner`,
     method: 'POST',
     path: `/operator/v1/partners/:partnerId/${verb}`,
-    isForOperators: true,
-    tag,
     summary,
     description,
     params,

@@ -14,9 +14,8 @@ import type { RailsContext } from './operation-context.ts'
 import { line } from './partner-schema.ts'
 import { PaymentOutcome, Payout, payoutView, RemovedPayment } from './payout-schema.ts'
 
-const { operation } = operationsOn<RailsContext>()
+const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', isForOperators: true })
 
-const tag = 'Payouts'
 const ofPayment = Type.Object({
   payment: Type.String({
     pattern: `^(${referencePattern}|w_.+)$`,
@@ -30,8 +29,6 @@ const getPayout = operation({
   id: 'getPayout',
   method: 'GET',
   path: '/operator/v1/payouts/:payment',
-  isForOperators: true,
-  tag,
   summary: 'Get the payment of a withdrawal',
   description:
     'The payment with its batch, the bank’s answers about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.',
@@ -49,8 +46,6 @@ const removePayment = operation({
   id: 'removePayment',
   method: 'POST',
   path: '/operator/v1/payouts/:payment/remove',
-  isForOperators: true,
-  tag,
   summary: 'Take a payment out of an unsent batch',
   description: 'The withdrawal fails, so the member gets the money back.',
   params: ofPayment,
@@ -72,8 +67,6 @@ const decidePaymentOutcome = operation({
   id: 'decidePaymentOutcome',
   method: 'POST',
   path: '/operator/v1/payouts/:payment/outcome',
-  isForOperators: true,
-  tag,
   summary: 'Record the outcome of a payment',
   description:
     'For a sent payment that no bank file answers: records the outcome that the bank states in its portal or on the phone. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; any shortfall is a charge. A later file that says the same changes nothing, and a file that contradicts it opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.',

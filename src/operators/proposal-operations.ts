@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { isIdOf } from '../kernel/ids.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
 import { findPayout } from '../payouts/books/decided-payments.ts'
@@ -10,7 +10,7 @@ import { listOpenProposals, withdrawProposal } from '../payouts/books/proposals.
 import { deciderOf } from './decider.ts'
 import { OpenProposals } from './payout-schema.ts'
 
-const tag = 'Payouts'
+const operation = operationWith({ tag: 'Payouts', isForOperators: true })
 const ofSubject = Type.Object({
   subject: Type.String({
     maxLength: 255,
@@ -24,8 +24,6 @@ const listPayoutProposals = operation({
   id: 'listPayoutProposals',
   method: 'GET',
   path: '/operator/v1/payout-proposals',
-  isForOperators: true,
-  tag,
   summary: 'List decisions that wait for a second person',
   description:
     'Decisions about exceptions, and outcomes of payments recorded by hand, ordered by subject. A proposal ends when its exception is closed or its payment is answered. Batches that wait for approval and proposed rules are in their own lists.',
@@ -51,8 +49,6 @@ const confirmPayoutProposal = operation({
   id: 'confirmPayoutProposal',
   method: 'POST',
   path: '/operator/v1/payout-proposals/:subject/confirm',
-  isForOperators: true,
-  tag,
   summary: 'Confirm a proposed decision',
   description:
     'Carries out exactly what another person has proposed. An ended proposal is refused with a 409 that says why. An operator key is refused.',
@@ -75,8 +71,6 @@ const withdrawPayoutProposal = operation({
   id: 'withdrawPayoutProposal',
   method: 'POST',
   path: '/operator/v1/payout-proposals/:subject/withdraw',
-  isForOperators: true,
-  tag,
   summary: 'Withdraw a proposed decision or outcome',
   description: 'Any operator may withdraw a proposal. Another decision can then be proposed.',
   params: ofSubject,

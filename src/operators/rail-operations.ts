@@ -11,17 +11,14 @@ import type { RailsContext } from './operation-context.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import { Rail, Rails } from './payout-schema.ts'
 
-const { operation } = operationsOn<RailsContext>()
+const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', isForOperators: true })
 
-const tag = 'Payouts'
 export const railName = Type.String({ minLength: 1, maxLength: 64, examples: ['sepa'] })
 
 const listRails = operation({
   id: 'listRails',
   method: 'GET',
   path: '/operator/v1/rails',
-  isForOperators: true,
-  tag,
   summary: 'List the rails',
   description: 'The connected banks, as configured. A sandbox without a rail pays through the simulated bank.',
   success: { description: 'All rails.', schema: Rails },
@@ -45,8 +42,6 @@ const changeOfHold = ({
     id: `${verb}Rail`,
     method: 'POST',
     path: `/operator/v1/rails/:rail/${verb}`,
-    isForOperators: true,
-    tag,
     summary,
     description,
     params: Type.Object({ rail: railName }),

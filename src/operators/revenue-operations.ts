@@ -4,7 +4,7 @@ import { readRevenue } from '../fees/revenue.ts'
 import { type FeeLine, type FeeStatement, readStatement } from '../fees/statement.ts'
 import * as float from '../float/float.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, fromWire, inDecimals, signedMoney, toWire, WireMoney } from '../kernel/money.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
@@ -14,7 +14,7 @@ import { csvLines } from '../tabular/tabular.ts'
 import { Day, movementOnWire, RecordedMovement } from './float-schema.ts'
 import { line } from './partner-schema.ts'
 
-const tag = 'Finance'
+const operation = operationWith({ tag: 'Finance', isForOperators: true })
 const params = Type.Object({ partnerId: Id('partner') })
 
 export const Month = Type.String({
@@ -70,8 +70,6 @@ const getRevenue = operation({
   id: 'getRevenue',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/revenue',
-  isForOperators: true,
-  tag,
   summary: 'Get the revenue of a partner',
   description: 'The fees that are the operator’s income, by currency, and where the money is.',
   params,
@@ -86,8 +84,6 @@ const withdrawRevenue = operation({
   id: 'withdrawRevenue',
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/revenue/withdraw',
-  isForOperators: true,
-  tag,
   summary: 'Withdraw revenue from a float',
   description:
     'Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.',
@@ -122,8 +118,6 @@ const getFeeStatement = operation({
   id: 'getFeeStatement',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/fee-statement',
-  isForOperators: true,
-  tag,
   summary: 'Get the fee statement of a month',
   description:
     'The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.',

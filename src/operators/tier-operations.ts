@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { type Currency, CurrencyCode, fromWire, toWire, WireMoney } from '../kernel/money.ts'
@@ -17,7 +17,7 @@ import * as intents from '../withdrawals/intents.ts'
 import { line } from './partner-schema.ts'
 import { effectOf, type TierEffect } from './tier-effect.ts'
 
-const tag = 'Tiers'
+const operation = operationWith({ tag: 'Tiers', isForOperators: true })
 const ofPartner = Type.Object({ partnerId: Id('partner') })
 const params = Type.Object({ partnerId: Id('partner'), tier: line(60, { examples: ['Bronze'] }) })
 
@@ -79,8 +79,6 @@ const listTiers = operation({
   id: 'listTiers',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/tiers',
-  isForOperators: true,
-  tag,
   summary: 'List the tiers of a partner',
   description: 'The tiers with their current terms, by name.',
   params: ofPartner,
@@ -106,8 +104,6 @@ const getTier = operation({
   id: 'getTier',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/tiers/:tier',
-  isForOperators: true,
-  tag,
   summary: 'Get a tier with all of its versions',
   params,
   success: { description: 'The tier.', schema: TierHistory },
@@ -123,8 +119,6 @@ const previewTier = operation({
   id: 'previewTier',
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/tiers/:tier/preview',
-  isForOperators: true,
-  tag,
   summary: 'Preview new terms of a tier',
   description:
     'Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.',
@@ -151,8 +145,6 @@ const saveTier = operation({
   id: 'saveTier',
   method: 'PUT',
   path: '/operator/v1/partners/:partnerId/tiers/:tier',
-  isForOperators: true,
-  tag,
   summary: 'Create a tier, or change its terms',
   description:
     'New intents use the new terms immediately; existing intents and withdrawals keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.',

@@ -21,17 +21,14 @@ import type { RailsContext } from './operation-context.ts'
 import { Payout, payoutView } from './payout-schema.ts'
 import { InspectedWithdrawal, inspectedFields, inspectedView } from './withdrawal-schema.ts'
 
-const { operation } = operationsOn<RailsContext>()
+const operation = operationsOn<RailsContext>().operationWith({ tag: 'Withdrawals', isForOperators: true })
 
-const tag = 'Withdrawals'
 const params = Type.Object({ withdrawalId: Id('withdrawal') })
 
 const listWithdrawals = operation({
   id: 'listWithdrawals',
   method: 'GET',
   path: '/operator/v1/withdrawals',
-  isForOperators: true,
-  tag,
   summary: 'List withdrawals',
   description: 'Of all partners, newest first.',
   query: strictObject({
@@ -74,8 +71,6 @@ const inspectWithdrawal = operation({
   id: 'inspectWithdrawal',
   method: 'GET',
   path: '/operator/v1/withdrawals/:withdrawalId',
-  isForOperators: true,
-  tag,
   summary: 'Get a withdrawal of any partner',
   params,
   success: {
@@ -97,8 +92,6 @@ const getWithdrawalHistory = operation({
   id: 'getWithdrawalHistory',
   method: 'GET',
   path: '/operator/v1/withdrawals/:withdrawalId/timeline',
-  isForOperators: true,
-  tag,
   summary: 'Get the timeline of a withdrawal',
   description:
     'Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, the deliveries of its events to webhooks, and the payment with the bank’s answers.',

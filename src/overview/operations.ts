@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { type Currency, CurrencyCode } from '../kernel/money.ts'
 import { described, strictObject, wordOf } from '../kernel/schemas.ts'
@@ -11,7 +11,7 @@ import { readOverview, seriesByCycle, seriesByDay } from './overview.ts'
 import { OverviewAnswer, overviewOnWire, pointOnWire, Series } from './schema.ts'
 import { addUpLatest } from './totals.ts'
 
-const tag = 'Service'
+const operation = operationWith({ tag: 'Service', scope: 'pay:read', roles: readers })
 
 const limits = {
   daysDefault: 30,
@@ -27,10 +27,7 @@ const getOverview = operation({
   id: 'getOverview',
   method: 'GET',
   path: '/v1/overview',
-  scope: 'pay:read',
-  roles: readers,
   sdk: 'overview.get',
-  tag,
   summary: 'Get an overview',
   description:
     'Available and withdrawn money, payouts in flight, the float, and pending decisions. Days are days in your time zone. A sum beyond 9007199254740991 is shown as that number.',
@@ -47,10 +44,7 @@ const getOverviewSeries = operation({
   id: 'getOverviewSeries',
   method: 'GET',
   path: '/v1/overview/series',
-  scope: 'pay:read',
-  roles: readers,
   sdk: 'overview.getSeries',
-  tag,
   summary: 'Get withdrawals over time',
   description: `By day, for up to ${limits.daysMax} days (by default the last ${limits.daysDefault}), or by pay cycle, for the last cycles.`,
   query: strictObject({

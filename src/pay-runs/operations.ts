@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
 import type { Tx } from '../database/database.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
-import { type Call, operation } from '../http/operation.ts'
+import { type Call, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, SignedMoney, toWire } from '../kernel/money.ts'
@@ -15,6 +15,7 @@ import * as payRuns from './pay-runs.ts'
 import { linesMax } from './rules.ts'
 
 const tag = 'Pay runs'
+const operation = operationWith({ tag })
 const Status = wordOf(['Scheduled', 'Available', 'Reverted'], { title: 'PayRunStatus' })
 const instant = { format: 'date-time', examples: ['2026-03-10T09:10:00.000Z'] }
 const InstantOrNull = (description: string) => nullable(Type.String(instant), description)
@@ -86,7 +87,6 @@ const uploadPayRun = operation({
   answerMsMax: 30_000,
   roles: payroll,
   sdk: 'payRuns.create',
-  tag,
   summary: 'Upload a pay run',
   description:
     'Makes pay available to members in the open pay cycle, once the partner’s grace period is over. Either all lines are accepted or none. Send an idempotency key, so that a retry does not pay twice.',
@@ -116,7 +116,6 @@ const getPayRuns = operation({
   scope: 'pay:read',
   roles: readers,
   sdk: 'payRuns.list',
-  tag,
   summary: 'List pay runs',
   description: 'Newest first. If `after` or `before` is unknown, the response is `NotFound`.',
   query: strictObject({
@@ -150,7 +149,6 @@ const getPayRun = operation({
   scope: 'pay:read',
   roles: readers,
   sdk: 'payRuns.get',
-  tag,
   summary: 'Get a pay run',
   params: Type.Object({ payRunId: Id('payRun') }),
   success: { description: 'The pay run.', schema: PayRunDetails },
@@ -171,7 +169,6 @@ const revertPayRun = operation({
   answerMsMax: 30_000,
   roles: payroll,
   sdk: 'payRuns.revert',
-  tag,
   summary: 'Revert a pay run',
   description:
     'A `Scheduled` pay run is reverted without moving money. For an `Available` one, the reverse of every line is booked; whatever members have already withdrawn is owed and deducted from their next pay. Possible until the pay cycle closes. Idempotent: reverting it again returns the same response.',

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { cursorOf, cutPage, pageOf } from '../contract/list.ts'
-import { operation } from '../http/operation.ts'
+import { operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject, wordOf } from '../kernel/schemas.ts'
 import { GivenDayOrInstant, parseInstant } from '../kernel/time.ts'
@@ -8,16 +8,13 @@ import { tracing } from '../users/roles.ts'
 import * as requests from './requests.ts'
 import { LoggedRequest, LoggedRequests, RequestErrors, RequestQuery, requestBody } from './schema.ts'
 
-const tag = 'Service'
+const operation = operationWith({ tag: 'Service', scope: 'pay:read', roles: tracing })
 
 const getRequests = operation({
   id: 'getRequests',
   method: 'GET',
   path: '/v1/requests',
-  scope: 'pay:read',
-  roles: tracing,
   sdk: 'requests.list',
-  tag,
   summary: 'List your requests',
   description:
     'Your requests of the last 7 days and their outcomes, newest first, without bodies and queries. All requests are logged, except that only the first 100 requests a second that are refused with 429 are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the response is `NotFound`.',
@@ -44,10 +41,7 @@ const getRequestErrors = operation({
   id: 'getRequestErrors',
   method: 'GET',
   path: '/v1/request-errors',
-  scope: 'pay:read',
-  roles: tracing,
   sdk: 'requests.countErrors',
-  tag,
   summary: 'Count the errors of your requests',
   description: 'Counts by code and hour or day (UTC), oldest first, for at most 7 days.',
   query: strictObject({
@@ -66,10 +60,7 @@ const getRequest = operation({
   id: 'getRequest',
   method: 'GET',
   path: '/v1/requests/:requestId',
-  scope: 'pay:read',
-  roles: tracing,
   sdk: 'requests.get',
-  tag,
   summary: 'Get a request',
   description:
     'One of your requests of the last 7 days, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.',

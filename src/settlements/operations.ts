@@ -15,9 +15,9 @@ import type { LineFault, SettlementLine, Taken } from './rules.ts'
 import { NewSettlement, Settlement, SettlementSummary } from './schema.ts'
 import * as settlements from './settlements.ts'
 
-const { operation, consoleOperation } = operationsOn<SettlementContext>()
+const { operationWith, consoleOperation } = operationsOn<SettlementContext>()
+const operation = operationWith({ tag: 'Pay cycles' })
 
-const tag = 'Pay cycles'
 const params = Type.Object({ payCycleId: Id('payCycle') })
 
 // The largest settlement as JSON or CSV, with headroom.
@@ -37,7 +37,6 @@ const createSettlement = operation({
   answerMsMax: 30_000,
   roles: payroll,
   sdk: 'payCycles.settle',
-  tag,
   summary: 'Settle a pay cycle',
   description:
     'Reports what payroll actually took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.',
@@ -88,7 +87,6 @@ const getSettlement = operation({
   scope: 'pay:read',
   roles: staff,
   sdk: 'payCycles.listSettlementLines',
-  tag,
   summary: 'Get the settlement of a pay cycle',
   description:
     'Lines are ordered by member. Without `skip`, a page never splits a member, so it may have a few entries more than `take`.',

@@ -31,9 +31,8 @@ import {
 } from './schema.ts'
 import * as webhooks from './webhooks.ts'
 
-const { operation } = operationsOn<WebhookContext>()
-
 const tag = 'Webhooks'
+const operation = operationsOn<WebhookContext>().operationWith({ tag, roles: building })
 const params = Type.Object({ webhookId: Id('webhook') })
 const location = { location: Type.String({ description: 'Path of the resource.' }) }
 const secondsPerHour = 3_600
@@ -44,9 +43,7 @@ const createWebhook = operation({
   method: 'POST',
   path: '/v1/webhooks',
   scope: 'pay:write',
-  roles: building,
   sdk: 'webhooks.create',
-  tag,
   summary: 'Create a webhook endpoint',
   description: `Events that happen from now on are sent to it, signed with its secret. At most ${webhooks.limits.endpointsMax} endpoints per partner.`,
   body: NewWebhook,
@@ -75,9 +72,7 @@ const getWebhooks = operation({
   method: 'GET',
   path: '/v1/webhooks',
   scope: 'pay:read',
-  roles: building,
   sdk: 'webhooks.list',
-  tag,
   summary: 'List webhook endpoints',
   description: 'Newest first.',
   query: strictObject({ ...metadataQuery, ...pageQuery, ...afterQuery('webhook') }),
@@ -97,9 +92,7 @@ const getWebhook = operation({
   method: 'GET',
   path: '/v1/webhooks/:webhookId',
   scope: 'pay:read',
-  roles: building,
   sdk: 'webhooks.get',
-  tag,
   summary: 'Get a webhook endpoint',
   params,
   success: { description: 'The endpoint.', schema: Webhook },
@@ -115,9 +108,7 @@ const updateWebhook = operation({
   method: 'PATCH',
   path: '/v1/webhooks/:webhookId',
   scope: 'pay:write',
-  roles: building,
   sdk: 'webhooks.update',
-  tag,
   summary: 'Change a webhook endpoint',
   description:
     'Absent fields are unchanged; `types` and `headers` are replaced as a whole. Send `enabled: true` to enable an endpoint that was disabled because it failed.',
@@ -143,9 +134,7 @@ const deleteWebhook = operation({
   method: 'DELETE',
   path: '/v1/webhooks/:webhookId',
   scope: 'pay:write',
-  roles: building,
   sdk: 'webhooks.delete',
-  tag,
   summary: 'Delete a webhook endpoint',
   description: 'Also deletes the deliveries of the endpoint. Requests in flight are not cut off.',
   params,
@@ -166,9 +155,7 @@ const rotateWebhookSecret = operation({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/rotate',
   scope: 'pay:write',
-  roles: building,
   sdk: 'webhooks.rotateSecret',
-  tag,
   summary: 'Rotate the secret of a webhook endpoint',
   description: `Creates a new secret. The previous one stays valid for ${overlapSecondsDefault / secondsPerHour} hours, or as long as \`overlapSeconds\` says; until then, requests carry a signature of each.`,
   params,
@@ -192,9 +179,7 @@ const testWebhook = operation({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/test',
   scope: 'pay:write',
-  roles: building,
   sdk: 'webhooks.test',
-  tag,
   summary: 'Send a test to a webhook endpoint',
   description:
     'Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. The test is attempted once, even if the endpoint is disabled. Read the delivery at `location` to see the response.',
@@ -220,9 +205,7 @@ const replayWebhook = operation({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/replay',
   scope: 'pay:write',
-  roles: building,
   sdk: 'webhooks.replay',
-  tag,
   summary: 'Replay events to a webhook endpoint',
   description:
     'Delivers events of the last 30 days again: one event, the events of a time range, or the events whose delivery has failed or was skipped. Each event is attempted once, with the current secret, even if the endpoint is disabled; the health of the endpoint does not change. Receivers see the same `webhook-id` as before.',
@@ -241,9 +224,7 @@ const getWebhookDeliveries = operation({
   method: 'GET',
   path: '/v1/webhooks/:webhookId/deliveries',
   scope: 'pay:read',
-  roles: building,
   sdk: 'webhooks.listDeliveries',
-  tag,
   summary: 'List the deliveries of a webhook endpoint',
   description: 'Lists the deliveries of the last 30 days, newest event first.',
   params,
@@ -266,9 +247,7 @@ const getWebhookDelivery = operation({
   method: 'GET',
   path: '/v1/webhooks/:webhookId/deliveries/:deliveryId',
   scope: 'pay:read',
-  roles: building,
   sdk: 'webhooks.getDelivery',
-  tag,
   summary: 'Get a delivery with its attempts',
   params: Type.Object({ webhookId: Id('webhook'), deliveryId: Id('event') }),
   success: { description: 'The delivery.', schema: WebhookDeliveryDetails },

@@ -36,9 +36,8 @@ import { getMemberSupport } from './support-operations.ts'
 import { getWithdrawalTimeline } from './timeline-operations.ts'
 import * as withdrawals from './withdrawals.ts'
 
-const { operation } = operationsOn<WithdrawalContext>()
-
 const tag = 'Withdrawals'
+const operation = operationsOn<WithdrawalContext>().operationWith({ tag })
 const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
 const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
@@ -49,7 +48,6 @@ const getMemberBalance = operation({
   scope: 'pay:read',
   roles: readers,
   sdk: 'members.getBalance',
-  tag,
   summary: 'Get a member’s available balance',
   params: Type.Object({ memberId: Id('member') }),
   success: { description: 'The balance in the open pay cycle.', schema: MemberBalance },
@@ -69,7 +67,6 @@ const createWithdrawalIntent = operation({
   scope: 'pay:write',
   roles: 'noLiveUser',
   sdk: 'withdrawals.createIntent',
-  tag,
   summary: 'Create a withdrawal intent',
   description:
     'Quotes a withdrawal: the fee under the member’s tier, the net amount and the destination account. No money is reserved or moved until the intent is completed.',
@@ -109,7 +106,6 @@ const getWithdrawalIntent = operation({
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.getIntent',
-  tag,
   summary: 'Get a withdrawal intent',
   params: intentParams,
   success: { description: 'The intent.', schema: WithdrawalIntent },
@@ -129,7 +125,6 @@ const getWithdrawalIntentExplanation = operation({
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.explainIntent',
-  tag,
   summary: 'Explain a withdrawal intent',
   description:
     'Shows the inputs of the quote and the result of each rule: limits, parts of the fee, who pays it, and the net amount.',
@@ -150,7 +145,6 @@ const cancelWithdrawalIntent = operation({
   scope: 'pay:write',
   roles: cancelling,
   sdk: 'withdrawals.cancelIntent',
-  tag,
   summary: 'Cancel a withdrawal intent',
   description:
     'Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same response.',
@@ -175,7 +169,6 @@ const completeWithdrawal = operation({
   scope: 'pay:write',
   roles: 'noLiveUser',
   sdk: 'withdrawals.complete',
-  tag,
   summary: 'Complete a withdrawal',
   description:
     'Repeats all checks and moves the money. Idempotent: completing the intent again returns the same response and moves nothing.',
@@ -222,7 +215,6 @@ const getWithdrawals = operation({
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.list',
-  tag,
   summary: 'List withdrawals',
   description:
     'Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the response is `NotFound`.',
@@ -274,7 +266,6 @@ const getWithdrawal = operation({
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.get',
-  tag,
   summary: 'Get a withdrawal',
   params: withdrawalParams,
   success: { description: 'The withdrawal.', schema: WithdrawalDetails },
@@ -293,7 +284,6 @@ const cancelWithdrawal = operation({
   scope: 'pay:write',
   roles: cancelling,
   sdk: 'withdrawals.cancel',
-  tag,
   summary: 'Cancel a withdrawal',
   description:
     'Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same response.',
@@ -320,7 +310,6 @@ const getMemberWithdrawals = operation({
   deprecated: { since: '2026-11-01', sunset: '2027-11-01', successor: '/v1/pay/withdrawals' },
   roles: readers,
   sdk: 'members.listWithdrawals',
-  tag,
   summary: 'List a member’s withdrawals',
   description:
     'Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.',

@@ -23,9 +23,8 @@ import {
 } from './schema.ts'
 import * as withdrawals from './withdrawals.ts'
 
-const { operation } = operationsOn<WithdrawalContext>()
+const operation = operationsOn<WithdrawalContext>().operationWith({ tag: 'Member sessions' })
 
-const tag = 'Member sessions'
 // Not `MemberNotFound`, because a session ends with its member.
 const ownRefusals: ProblemName[] = refusals.filter(name => name !== 'MemberNotFound')
 
@@ -34,7 +33,6 @@ const getOwnSession = operation({
   method: 'GET',
   path: '/v1/me',
   session: 'read',
-  tag,
   summary: 'Get the session and its member',
   success: { description: 'The session and its member.', schema: MemberPage },
   async read(reader, call) {
@@ -52,7 +50,6 @@ const getOwnBalance = operation({
   method: 'GET',
   path: '/v1/me/balance',
   session: 'read',
-  tag,
   summary: 'Get the member’s own balance',
   success: { description: 'The balance in the open pay cycle.', schema: MemberBalance },
   problems: ['UnprocessableEntity'],
@@ -71,7 +68,6 @@ const createOwnWithdrawalIntent = operation({
   method: 'POST',
   path: '/v1/me/withdrawals/intent',
   session: 'withdraw',
-  tag,
   summary: 'Create the member’s own withdrawal intent',
   description: 'Quotes a withdrawal like `createWithdrawalIntent`.',
   body: NewOwnWithdrawalIntent,
@@ -104,7 +100,6 @@ const completeOwnWithdrawal = operation({
   method: 'POST',
   path: '/v1/me/withdrawals/complete',
   session: 'withdraw',
-  tag,
   summary: 'Complete the member’s own withdrawal',
   description: 'Moves the money like `completeWithdrawal`. Idempotent.',
   body: CompleteWithdrawal,
@@ -139,7 +134,6 @@ const getOwnWithdrawal = operation({
   method: 'GET',
   path: '/v1/me/withdrawals/:withdrawalId',
   session: 'read',
-  tag,
   summary: 'Get one of the member’s own withdrawals',
   params: Type.Object({ withdrawalId: Id('withdrawal') }),
   success: { description: 'The withdrawal.', schema: OwnWithdrawal },

@@ -9,7 +9,6 @@ import { registerOperations } from '../register.ts'
 import { createServer } from './create-server.ts'
 import type { ApiContext, App } from './server.ts'
 
-const tag = 'Service'
 const Status = namedObject('ServiceStatus', { status: Type.Literal('ok') })
 
 const check = <T extends TSchema>(status: T) =>
@@ -45,7 +44,7 @@ export type HealthContext = Pick<ApiContext, 'db' | 'log'> & {
   isWorking: (() => boolean) | null
 }
 
-const { operation } = operationsOn<HealthContext>()
+const operation = operationsOn<HealthContext>().operationWith({ tag: 'Service' })
 
 const getLiveness = operation({
   id: 'getLiveness',
@@ -53,7 +52,6 @@ const getLiveness = operation({
   path: '/livez',
   isPublic: true,
   sdk: 'service.getLiveness',
-  tag,
   summary: 'Is the process alive?',
   success: { description: 'The process is alive.', schema: Status },
   read: async () => ({ body: { status: 'ok' } }),
@@ -68,7 +66,6 @@ const getReadiness = operation({
   answerMsMax: limits.answerMsMax,
   isNeverShed: true,
   sdk: 'service.getReadiness',
-  tag,
   summary: 'Can the process serve requests?',
   description:
     'Checks the database and its migrations. If the response is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the response is 200 with a warning, because the API can still serve requests.',

@@ -44,8 +44,7 @@ function inPascalCase(type: EventType): string {
 
 const getEvents = operation({
   id: 'getEvents',
-  method: 'GET',
-  path: '/v1/events',
+  route: 'GET /v1/events',
   scope: 'pay:read',
   roles: tracing,
   sdk: 'events.list',

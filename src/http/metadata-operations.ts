@@ -17,7 +17,7 @@ type Described<P extends TObject> = {
   /** Ends the ids of the operations, is in their summaries, and in their names in the SDK: `<resource>.get<of>Metadata`. */
   names: { id: string; summary: string; sdk: { resource: string; of: string } }
   tag: string
-  path: string
+  path: `/${string}`
   params: P
   scopes: { read: Scope; write: Scope }
   roles: { read: readonly Role[]; write: readonly Role[] }
@@ -44,8 +44,7 @@ export function metadataOperations<P extends TObject>({
   return [
     operation({
       id: `get${id}Metadata`,
-      method: 'GET',
-      path: `${path}/metadata`,
+      route: `GET ${path}/metadata`,
       scope: scopes.read,
       roles: roles.read,
       sdk: `${sdk.resource}.get${sdk.of}Metadata`,
@@ -63,8 +62,7 @@ export function metadataOperations<P extends TObject>({
     }),
     operation({
       id: `set${id}Metadata`,
-      method: 'PUT',
-      path: `${path}/metadata`,
+      route: `PUT ${path}/metadata`,
       scope: scopes.write,
       roles: roles.write,
       sdk: `${sdk.resource}.set${sdk.of}Metadata`,

@@ -177,17 +177,9 @@ type Limits = {
   fileBytesMax?: number
 }
 
-/** An operation of the API, as a value: what it takes and returns, who may call it, and the function that does it. */
-export type Operation<Context = ApiContext> = Omit<Declaration, 'params' | 'query' | 'body'> &
+type About = Omit<Declaration, 'params' | 'query' | 'body'> &
   Access &
-  Limits &
-  // biome-ignore lint/suspicious/noExplicitAny: each operation has its own result; `operation` ties the functions that share it.
-  Work<Call<unknown, unknown, unknown, Context>, any> & {
-    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-    path: string
-    params?: TSchema
-    query?: TSchema
-    body?: TSchema
+  Limits & {
     /** The name of the method in the SDK, and that of its form which returns a file. */
     sdk?: string | { json: string; file: string }
     /** Days of the announcement and of the removal, and the path that replaces this one. */
@@ -196,15 +188,32 @@ export type Operation<Context = ApiContext> = Omit<Declaration, 'params' | 'quer
     showsAccounts?: true
   }
 
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** An operation of the API, as a value: what it takes and returns, who may call it, and the function that does it. */
+export type Operation<Context = ApiContext> = About &
+  // biome-ignore lint/suspicious/noExplicitAny: each operation has its own result; `operation` ties the functions that share it.
+  Work<Call<unknown, unknown, unknown, Context>, any> & {
+    method: Method
+    path: string
+    params?: TSchema
+    query?: TSchema
+    body?: TSchema
+  }
+
 type Given<S> = S extends TSchema ? Static<S> : undefined
 
-type Fields<P, Q, B> = Omit<
-  Operation,
-  'params' | 'query' | 'body' | 'read' | 'isPrepared' | 'write' | 'run' | 'batch' | 'start' | 'respond'
-> & { params?: P; query?: Q; body?: B }
+type Fields<P, Q, B> = About & { route: `${Method} /${string}`; params?: P; query?: Q; body?: B }
 /** A declaration, without the fields that are `Implied` by the function that it is given to. */
 export type Declared<Implied extends PropertyKey, P, Q, B, Context, Result> = Omit<Fields<P, Q, B>, Implied> &
   Work<Call<Given<P>, Given<Q>, Given<B>, Context>, Result>
+
+/** The operation that a declaration describes. Its function is only ever called with what its own schemas have accepted. */
+export function declaredAs<Context>(declared: object): Operation<Context> {
+  const { route, ...rest } = declared as Pick<Fields<never, never, never>, 'route'>
+  const [method, path] = route.split(' ')
+  return { ...rest, method, path } as Operation<Context>
+}
 
 /** The functions that declare operations which run on more than the API's context. */
 export function operationsOn<Context>() {
@@ -217,9 +226,8 @@ export function operationsOn<Context>() {
       Result = unknown,
     >(
       declared: Declared<keyof Common, P, Q, B, Context, Result>,
-      // The function is only ever called with what its own schemas have accepted.
     ) =>
-      ({ ...common, ...declared }) as Operation<Context>
+      declaredAs<Context>({ ...common, ...declared })
   return {
     operationWith,
     operation: operationWith({}),
@@ -232,7 +240,7 @@ export function operationsOn<Context>() {
       declared: Declared<'tag' | 'summary' | 'success', P, Q, B, Context, Result>,
     ) => {
       const success = { description: 'Done.', schema: Type.Unknown() } as const
-      return { ...declared, tag: 'Console', summary: declared.id, success } as Operation<Context>
+      return declaredAs<Context>({ ...declared, tag: 'Console', summary: declared.id, success })
     },
   }
 }

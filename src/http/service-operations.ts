@@ -37,8 +37,7 @@ const errorRows = partnerProblems.map(name => {
 
 const getErrors = operation({
   id: 'getErrors',
-  method: 'GET',
-  path: '/v1/errors',
+  route: 'GET /v1/errors',
   isPublic: true,
   sdk: 'service.getErrors',
   summary: 'List all error codes',
@@ -49,8 +48,7 @@ const getErrors = operation({
 
 const getIdempotencyKey = operation({
   id: 'getIdempotencyKey',
-  method: 'GET',
-  path: '/v1/idempotency-keys/:key',
+  route: 'GET /v1/idempotency-keys/:key',
   scope: 'any',
   roles: tracing,
   sdk: 'idempotencyKeys.get',

@@ -44,8 +44,7 @@ const preview = {
 
 const createJob = operation({
   id: 'createJob',
-  method: 'POST',
-  path: '/v1/members/jobs',
+  route: 'POST /v1/members/jobs',
   scope: 'members:write',
   roles: payroll,
   sdk: 'memberJobs.create',
@@ -72,7 +71,7 @@ const createJob = operation({
 
 const createJobFromCsv = uploadOperation({
   id: 'createJobFromCsv',
-  path: '/v1/members/jobs/csv',
+  route: 'PUT /v1/members/jobs/csv',
   sdk: 'memberJobs.createFromFile',
   summary: 'Upload the complete list of members',
   removesAccounts: false,
@@ -81,7 +80,7 @@ const createJobFromCsv = uploadOperation({
 
 const createJobFromCsvV2 = uploadOperation({
   id: 'createJobFromCsvV2',
-  path: '/v2/members/jobs/csv',
+  route: 'PUT /v2/members/jobs/csv',
   sdk: 'memberJobs.createFromFileV2',
   summary: 'Upload the complete list of members, including bank accounts',
   removesAccounts: true,
@@ -90,8 +89,7 @@ const createJobFromCsvV2 = uploadOperation({
 
 const getJobs = operation({
   id: 'getJobs',
-  method: 'GET',
-  path: '/v1/members/jobs',
+  route: 'GET /v1/members/jobs',
   scope: 'members:read',
   roles: staff,
   sdk: 'memberJobs.list',
@@ -110,8 +108,7 @@ const getJobs = operation({
 
 const getJob = operation({
   id: 'getJob',
-  method: 'GET',
-  path: '/v1/members/jobs/:jobId',
+  route: 'GET /v1/members/jobs/:jobId',
   scope: 'members:read',
   roles: staff,
   sdk: 'memberJobs.get',
@@ -142,8 +139,7 @@ const rejectJob = reviewOperation({
 
 const getJobResults = operation({
   id: 'getJobResults',
-  method: 'GET',
-  path: '/v1/members/jobs/:jobId/results',
+  route: 'GET /v1/members/jobs/:jobId/results',
   scope: 'members:read',
   roles: staff,
   sdk: { json: 'memberJobs.listResults', file: 'memberJobs.exportResults' },
@@ -197,10 +193,14 @@ function uploadOperation({
   removesAccounts,
   ofAccounts,
   ...names
-}: Pick<Operation, 'id' | 'path' | 'summary'> & { sdk: string; removesAccounts: boolean; ofAccounts: string }) {
+}: Pick<Operation, 'id' | 'summary'> & {
+  route: `PUT /${string}`
+  sdk: string
+  removesAccounts: boolean
+  ofAccounts: string
+}) {
   return operation({
     ...names,
-    method: 'PUT',
     scope: 'members:write',
     roles: payroll,
     description: `Synchronises the members with a file that lists all of them: new members are invited, changed members are updated, offboarded members are reinstated, and **members missing from the file are offboarded**. If it would offboard more than the partner’s limit (10 % of the members unless the operator has set another share), the job waits for approval. ${ofAccounts} Columns that are absent change nothing. If any row is invalid, no job is created: the response has one issue for each of the first 1,000 invalid rows and one with the number of the others. Changes made to a member after the file was sent take precedence over the file. Jobs run one at a time per partner: while another job is unfinished, the file is queued (\`NotReady\`) and compared with the members as the earlier jobs leave them, so it overrides every job that was sent before it. With 5 files queued, the request fails with \`Conflict\`. See docs/guides/import-members.md.`,
@@ -240,8 +240,7 @@ function reviewOperation({
 }: Pick<Operation, 'summary' | 'description'> & { verb: 'approve' | 'reject'; to: 'Processing' | 'Rejected' }) {
   return operation({
     id: `${verb}Job`,
-    method: 'POST',
-    path: `/v1/members/jobs/:jobId/${verb}`,
+    route: `POST /v1/members/jobs/:jobId/${verb}`,
     scope: 'members:write',
     roles: payroll,
     sdk: `memberJobs.${verb}`,

@@ -15,8 +15,7 @@ const params = Type.Object({ memberId: Id('member') })
 /** Reveals the bank account, which every other response to a user masks. */
 const revealAccount = consoleOperation({
   id: 'revealAccount',
-  method: 'POST',
-  path: '/console/v1/members/:memberId/account',
+  route: 'POST /console/v1/members/:memberId/account',
   console: 'user',
   roles: payroll,
   params,
@@ -32,8 +31,7 @@ const revealAccount = consoleOperation({
 /** `PUT /v1/members/{id}` takes the whole profile, but users see only a masked bank account. Idempotent. */
 const reinstateMember = consoleOperation({
   id: 'reinstateMember',
-  method: 'POST',
-  path: '/console/v1/members/:memberId/reinstate',
+  route: 'POST /console/v1/members/:memberId/reinstate',
   scope: 'members:write',
   roles: payroll,
   params,

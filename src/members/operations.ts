@@ -34,8 +34,7 @@ const refusals: ProblemName[] = ['MemberNotFound', 'MemberAlreadyInvited', 'Inva
 
 const inviteMember = operation({
   id: 'inviteMember',
-  method: 'POST',
-  path: '/v1/members',
+  route: 'POST /v1/members',
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.invite',
@@ -55,8 +54,7 @@ const inviteMember = operation({
 
 const getMembers = operation({
   id: 'getMembers',
-  method: 'GET',
-  path: '/v1/members',
+  route: 'GET /v1/members',
   scope: 'members:read',
   roles: staff,
   sdk: { json: 'members.list', file: 'members.export' },
@@ -94,8 +92,7 @@ const getMembers = operation({
 
 const getMember = operation({
   id: 'getMember',
-  method: 'GET',
-  path: '/v1/members/:memberId',
+  route: 'GET /v1/members/:memberId',
   scope: 'members:read',
   roles: staff,
   sdk: 'members.get',
@@ -112,8 +109,7 @@ const getMember = operation({
 
 const updateMember = operation({
   id: 'updateMember',
-  method: 'PATCH',
-  path: '/v1/members/:memberId',
+  route: 'PATCH /v1/members/:memberId',
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.update',
@@ -135,8 +131,7 @@ const updateMember = operation({
 
 const replaceMember = operation({
   id: 'replaceMember',
-  method: 'PUT',
-  path: '/v1/members/:memberId',
+  route: 'PUT /v1/members/:memberId',
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.replace',
@@ -158,8 +153,7 @@ const replaceMember = operation({
 
 const removeMember = operation({
   id: 'removeMember',
-  method: 'DELETE',
-  path: '/v1/members/:memberId',
+  route: 'DELETE /v1/members/:memberId',
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.offboard',
@@ -177,8 +171,7 @@ const removeMember = operation({
 
 const activateMember = operation({
   id: 'activateMember',
-  method: 'POST',
-  path: '/v1/members/:memberId/activate',
+  route: 'POST /v1/members/:memberId/activate',
   scope: 'members:write',
   roles: payroll,
   sdk: 'members.activate',

@@ -46,8 +46,7 @@ const MemberSession = namedObject('MemberSession', {
 
 const createMemberSession = operation({
   id: 'createMemberSession',
-  method: 'POST',
-  path: '/v1/member-sessions',
+  route: 'POST /v1/member-sessions',
   scope: 'pay:write',
   roles: 'keysOnly',
   sdk: 'memberSessions.create',

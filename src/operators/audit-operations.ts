@@ -90,8 +90,7 @@ const success = {
 
 const listAuditEntries = operation({
   id: 'listAuditEntries',
-  method: 'GET',
-  path: '/operator/v1/audit-log',
+  route: 'GET /operator/v1/audit-log',
   tag: 'Operations',
   summary: 'Search the audit log',
   description: newestFirst,
@@ -111,8 +110,7 @@ const listAuditEntries = operation({
 
 const listPartnerAuditEntries = operation({
   id: 'listPartnerAuditEntries',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId/audit-log',
+  route: 'GET /operator/v1/partners/:partnerId/audit-log',
   partnerRoles: ['admin'],
   tag: 'Partners',
   summary: 'Search the audit log of a partner',

@@ -24,8 +24,7 @@ const answerMsMax = 60_000
 
 const exportPayoutBatch = operation({
   id: 'exportPayoutBatch',
-  method: 'POST',
-  path: '/operator/v1/payout-batches/:batchId/export',
+  route: 'POST /operator/v1/payout-batches/:batchId/export',
   answerMsMax,
   summary: 'Export an approved batch',
   description:
@@ -52,8 +51,7 @@ const exportPayoutBatch = operation({
 
 const downloadPayoutBatch = operation({
   id: 'downloadPayoutBatch',
-  method: 'GET',
-  path: '/operator/v1/payout-batches/:batchId/file',
+  route: 'GET /operator/v1/payout-batches/:batchId/file',
   answerMsMax,
   summary: 'Download the file of a batch',
   description:
@@ -84,8 +82,7 @@ const downloadPayoutBatch = operation({
 
 const importBankFile = operation({
   id: 'importBankFile',
-  method: 'POST',
-  path: '/operator/v1/rails/:rail/files',
+  route: 'POST /operator/v1/rails/:rail/files',
   bodyBytesMax: bankFiles.limits.bytesMax,
   fileBytesMax: bankFiles.limits.bytesMax,
   summary: 'Import a file of a bank',

@@ -35,8 +35,7 @@ const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', i
 
 const listPayoutBatches = operation({
   id: 'listPayoutBatches',
-  method: 'GET',
-  path: '/operator/v1/payout-batches',
+  route: 'GET /operator/v1/payout-batches',
   summary: 'List the batches of payments',
   description: 'Newest first.',
   query: strictObject({
@@ -59,8 +58,7 @@ const listPayoutBatches = operation({
 
 const getPayoutBatch = operation({
   id: 'getPayoutBatch',
-  method: 'GET',
-  path: '/operator/v1/payout-batches/:batchId',
+  route: 'GET /operator/v1/payout-batches/:batchId',
   summary: 'Get a batch of payments',
   params: OfBatch,
   success: { description: 'The batch.', schema: Batch },
@@ -72,8 +70,7 @@ const getPayoutBatch = operation({
 
 const listBatchPayments = operation({
   id: 'listBatchPayments',
-  method: 'GET',
-  path: '/operator/v1/payout-batches/:batchId/payments',
+  route: 'GET /operator/v1/payout-batches/:batchId/payments',
   summary: 'List the payments of a batch',
   description:
     'Lists the payments in the order of the batch’s file, including payments that an operator removed. Shows only the end of a payee’s account number.',
@@ -107,8 +104,7 @@ const listBatchPayments = operation({
 
 const approvePayoutBatch = operation({
   id: 'approvePayoutBatch',
-  method: 'POST',
-  path: '/operator/v1/payout-batches/:batchId/approve',
+  route: 'POST /operator/v1/payout-batches/:batchId/approve',
   summary: 'Approve a batch',
   description: `Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.`,
   params: OfBatch,
@@ -134,8 +130,7 @@ const approvePayoutBatch = operation({
 
 const closePayoutBatch = operation({
   id: 'closePayoutBatch',
-  method: 'POST',
-  path: '/operator/v1/payout-batches/:batchId/close',
+  route: 'POST /operator/v1/payout-batches/:batchId/close',
   summary: 'Close a batch before its cut-off',
   description:
     'No payment joins a closed batch; later payments go into another batch. Closing early takes two people: the first request proposes it, and the batch stays open; the same request of another person closes the batch. A batch within the limits is then approved immediately, and any other batch can be approved. The value date does not change. An operator key is refused, because one person can have several.',
@@ -157,8 +152,7 @@ const closePayoutBatch = operation({
 
 const withdrawPayoutBatchClosing = operation({
   id: 'withdrawPayoutBatchClosing',
-  method: 'POST',
-  path: '/operator/v1/payout-batches/:batchId/withdraw',
+  route: 'POST /operator/v1/payout-batches/:batchId/withdraw',
   summary: 'Withdraw the proposal to close a batch early',
   description: 'The batch stays open until its cut-off.',
   params: OfBatch,
@@ -189,8 +183,7 @@ const changeOfHold = ({
 }) =>
   operation({
     id: `${verb}PayoutBatch`,
-    method: 'POST',
-    path: `/operator/v1/payout-batches/:batchId/${verb}`,
+    route: `POST /operator/v1/payout-batches/:batchId/${verb}`,
     summary,
     description,
     params: OfBatch,

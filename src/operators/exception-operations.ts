@@ -18,8 +18,7 @@ const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
 const listPayoutExceptions = operation({
   id: 'listPayoutExceptions',
-  method: 'GET',
-  path: '/operator/v1/payout-exceptions',
+  route: 'GET /operator/v1/payout-exceptions',
   summary: 'List bank answers that did not fit',
   description: 'Newest first; without `state`, only open exceptions.',
   query: strictObject({
@@ -39,8 +38,7 @@ const listPayoutExceptions = operation({
 
 const getPayoutException = operation({
   id: 'getPayoutException',
-  method: 'GET',
-  path: '/operator/v1/payout-exceptions/:exceptionId',
+  route: 'GET /operator/v1/payout-exceptions/:exceptionId',
   summary: 'Get a bank answer that did not fit',
   params: ofException,
   success: { description: 'The exception.', schema: ExceptionDetails },
@@ -60,8 +58,7 @@ const getPayoutException = operation({
 
 const closePayoutException = operation({
   id: 'closePayoutException',
-  method: 'POST',
-  path: '/operator/v1/payout-exceptions/:exceptionId/close',
+  route: 'POST /operator/v1/payout-exceptions/:exceptionId/close',
   summary: 'Close a bank answer that did not fit',
   description:
     '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or the payments of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
@@ -90,8 +87,7 @@ const closePayoutException = operation({
 
 const withdrawPayoutDecision = operation({
   id: 'withdrawPayoutDecision',
-  method: 'POST',
-  path: '/operator/v1/payout-exceptions/:exceptionId/withdraw',
+  route: 'POST /operator/v1/payout-exceptions/:exceptionId/withdraw',
   summary: 'Withdraw a proposed decision',
   description: 'Withdraws a decision that takes two people and that one person has made.',
   params: ofException,

@@ -59,8 +59,7 @@ const Movement = namedObject('FloatMovement', {
 
 const getFloat = operation({
   id: 'getFloat',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId/float',
+  route: 'GET /operator/v1/partners/:partnerId/float',
   summary: 'Get the float of a partner',
   description:
     'The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.',
@@ -95,8 +94,7 @@ const coverFloat = movement('cover', {
 
 const receiveFloat = operation({
   id: 'receiveFloat',
-  method: 'POST',
-  path: '/operator/v1/partners/:partnerId/float/receive',
+  route: 'POST /operator/v1/partners/:partnerId/float/receive',
   summary: 'Receive the money of a settlement',
   description:
     'Records money that has arrived for a settlement if no bank file reports it. If the employer is owed money, records that the employer was paid.',
@@ -137,8 +135,7 @@ const receiveFloat = operation({
 
 const setFloatFloor = operation({
   id: 'setFloatFloor',
-  method: 'PUT',
-  path: '/operator/v1/partners/:partnerId/float/floor',
+  route: 'PUT /operator/v1/partners/:partnerId/float/floor',
   summary: 'Set the floor of a float',
   description: 'Members cannot withdraw while less than the floor is free.',
   params,
@@ -168,8 +165,7 @@ const setFloatFloor = operation({
 
 const listAccountDays = operation({
   id: 'listAccountDays',
-  method: 'GET',
-  path: '/operator/v1/account-days',
+  route: 'GET /operator/v1/account-days',
   summary: 'Compare the accounts that pay with the books',
   description: 'The balance that the bank states, the sum of the floats on the account, and the difference, by day.',
   query: strictObject({
@@ -208,8 +204,7 @@ function movement(
 ) {
   return operation({
     id: `${verb}Float`,
-    method: 'POST',
-    path: `/operator/v1/partners/:partnerId/float/${verb}`,
+    route: `POST /operator/v1/partners/:partnerId/float/${verb}`,
     summary,
     description,
     params,

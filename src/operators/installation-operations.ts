@@ -14,8 +14,7 @@ const operation = operationsOn<InstallationContext>().operationWith({ tag: 'Oper
 
 const getStatus = operation({
   id: 'getStatus',
-  method: 'GET',
-  path: '/operator/v1/status',
+  route: 'GET /operator/v1/status',
   summary: 'Get the health of the service',
   description: 'The state of workers, queue, payouts, floats and partners, and everything that needs attention.',
   success: { description: 'The health.', schema: Status },
@@ -27,8 +26,7 @@ const getStatus = operation({
 
 const getFindings = operation({
   id: 'getFindings',
-  method: 'GET',
-  path: '/operator/v1/findings',
+  route: 'GET /operator/v1/findings',
   summary: 'Check what is missing before this installation can pay',
   success: { description: 'Everything that is missing, might go wrong or is fine.', schema: Findings },
   async read(reader, { receivedAt: now, context: { mode, rails, installation } }) {
@@ -49,8 +47,7 @@ const getFindings = operation({
 
 const recordBackup = operation({
   id: 'recordBackup',
-  method: 'POST',
-  path: '/operator/v1/backups',
+  route: 'POST /operator/v1/backups',
   summary: 'Record a backup',
   description:
     'Records that a backup was taken. Call it from the backup script; the status and the findings warn if the last backup is not recent.',

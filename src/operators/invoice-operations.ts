@@ -51,8 +51,7 @@ const Invoice = namedObject('Invoice', {
 
 const listInvoices = operation({
   id: 'listInvoices',
-  method: 'GET',
-  path: '/operator/v1/invoices',
+  route: 'GET /operator/v1/invoices',
   summary: 'List invoices',
   description: 'The invoices for fees that employers pay, newest first.',
   query: strictObject({
@@ -81,8 +80,7 @@ const listInvoices = operation({
 
 const issueInvoice = operation({
   id: 'issueInvoice',
-  method: 'POST',
-  path: '/operator/v1/partners/:partnerId/invoices',
+  route: 'POST /operator/v1/partners/:partnerId/invoices',
   summary: 'Issue an invoice',
   description:
     'Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.',
@@ -105,8 +103,7 @@ const issueInvoice = operation({
 
 const getInvoice = operation({
   id: 'getInvoice',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId/invoices/:invoiceId',
+  route: 'GET /operator/v1/partners/:partnerId/invoices/:invoiceId',
   summary: 'Get an invoice',
   params,
   success: { description: 'The invoice with its lines.', schema: Invoice },
@@ -118,8 +115,7 @@ const getInvoice = operation({
 
 const payInvoice = operation({
   id: 'payInvoice',
-  method: 'POST',
-  path: '/operator/v1/partners/:partnerId/invoices/:invoiceId/pay',
+  route: 'POST /operator/v1/partners/:partnerId/invoices/:invoiceId/pay',
   summary: 'Mark an invoice as paid',
   description:
     'Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.',
@@ -160,8 +156,7 @@ function correction(
 ) {
   return operation({
     id: `${verb}Invoice`,
-    method: 'POST',
-    path: `/operator/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
+    route: `POST /operator/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
     summary,
     description,
     params,

@@ -8,8 +8,7 @@ import { Day } from './float-schema.ts'
 
 const exportJournal = operation({
   id: 'exportJournal',
-  method: 'GET',
-  path: '/operator/v1/journal',
+  route: 'GET /operator/v1/journal',
   isForOperators: true,
   tag: 'Finance',
   summary: 'Export the journal',

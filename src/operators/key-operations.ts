@@ -24,8 +24,7 @@ const shownOnce =
 
 export const listApiKeys = operation({
   id: 'listApiKeys',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId/keys',
+  route: 'GET /operator/v1/partners/:partnerId/keys',
   ...access,
   summary: 'List the API keys of a partner',
   description: 'Newest first, including expired and revoked ones.',
@@ -49,8 +48,7 @@ export const listApiKeys = operation({
 
 export const getApiKey = operation({
   id: 'getApiKey',
-  method: 'GET',
-  path: '/operator/v1/keys/:keyId',
+  route: 'GET /operator/v1/keys/:keyId',
   isForOperators: true,
   summary: 'Get an API key',
   description: 'With its partner, for a key of which only the id is known.',
@@ -69,8 +67,7 @@ export const getApiKey = operation({
 
 export const createApiKey = operation({
   id: 'createApiKey',
-  method: 'POST',
-  path: '/operator/v1/partners/:partnerId/keys',
+  route: 'POST /operator/v1/partners/:partnerId/keys',
   ...access,
   summary: 'Create an API key',
   description: shownOnce,
@@ -96,8 +93,7 @@ export const createApiKey = operation({
 
 export const rotateApiKey = operation({
   id: 'rotateApiKey',
-  method: 'POST',
-  path: '/operator/v1/partners/:partnerId/keys/:keyId/rotate',
+  route: 'POST /operator/v1/partners/:partnerId/keys/:keyId/rotate',
   ...access,
   summary: 'Rotate an API key',
   description: `Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for \`overlapSeconds\`, or until you revoke it; switch to the new key in that time. ${shownOnce}`,
@@ -129,8 +125,7 @@ export const rotateApiKey = operation({
 
 export const revokeApiKey = operation({
   id: 'revokeApiKey',
-  method: 'POST',
-  path: '/operator/v1/partners/:partnerId/keys/:keyId/revoke',
+  route: 'POST /operator/v1/partners/:partnerId/keys/:keyId/revoke',
   ...access,
   summary: 'Revoke an API key',
   description: 'The key stops working within a second. Idempotent.',

@@ -42,8 +42,7 @@ const LedgerVerification = namedObject('LedgerVerification', {
 
 const verifyLedger = operation({
   id: 'verifyLedger',
-  method: 'POST',
-  path: '/operator/v1/ledger-verifications',
+  route: 'POST /operator/v1/ledger-verifications',
   summary: 'Verify the books',
   description:
     'A worker recomputes every balance from its rows; poll the verification for its progress. `Conflict` while another verification waits or runs.',
@@ -57,8 +56,7 @@ const verifyLedger = operation({
 
 const listLedgerVerifications = operation({
   id: 'listLedgerVerifications',
-  method: 'GET',
-  path: '/operator/v1/ledger-verifications',
+  route: 'GET /operator/v1/ledger-verifications',
   summary: 'List verifications of the books',
   description: 'The last 50, newest first.',
   success: {
@@ -72,8 +70,7 @@ const listLedgerVerifications = operation({
 
 const getLedgerVerification = operation({
   id: 'getLedgerVerification',
-  method: 'GET',
-  path: '/operator/v1/ledger-verifications/:verificationId',
+  route: 'GET /operator/v1/ledger-verifications/:verificationId',
   summary: 'Get a verification of the books',
   params: Type.Object({ verificationId: Id('ledgerVerification') }),
   success: { description: 'The verification.', schema: LedgerVerification },

@@ -9,8 +9,7 @@ import { JobStatus, PlanInNumbers } from '../member-imports/schema.ts'
 
 const listMemberJobs = operation({
   id: 'listMemberJobs',
-  method: 'GET',
-  path: '/operator/v1/member-jobs',
+  route: 'GET /operator/v1/member-jobs',
   isForOperators: true,
   tag: 'Partners',
   summary: 'List member jobs',

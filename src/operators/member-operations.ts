@@ -56,8 +56,7 @@ const InspectedMember = namedObject('InspectedMember', {
 
 const inspectMember = operation({
   id: 'inspectMember',
-  method: 'GET',
-  path: '/operator/v1/members/:memberId',
+  route: 'GET /operator/v1/members/:memberId',
   summary: 'Get a member of any partner',
   description: 'With the latest withdrawals, and why a withdrawal would be refused.',
   params,
@@ -95,8 +94,7 @@ const inspectMember = operation({
 
 const releaseMember = operation({
   id: 'releaseMember',
-  method: 'POST',
-  path: '/operator/v1/members/:memberId/release',
+  route: 'POST /operator/v1/members/:memberId/release',
   summary: 'Release a member',
   description:
     'Lets a member withdraw again after a hold for review, or after a bank account was refused although it is correct. Idempotent.',

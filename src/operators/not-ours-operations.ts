@@ -74,8 +74,7 @@ const onlyNotOurs =
 
 const previewPayoutExceptions = operation({
   id: 'previewPayoutExceptions',
-  method: 'GET',
-  path: '/operator/v1/payout-exceptions/by-text',
+  route: 'GET /operator/v1/payout-exceptions/by-text',
   summary: 'Preview closing all exceptions with a text',
   description: onlyNotOurs,
   query: strictObject({ rail: railName, text }),
@@ -90,8 +89,7 @@ const previewPayoutExceptions = operation({
 
 const closePayoutExceptionsByText = operation({
   id: 'closePayoutExceptionsByText',
-  method: 'POST',
-  path: '/operator/v1/payout-exceptions/by-text/close',
+  route: 'POST /operator/v1/payout-exceptions/by-text/close',
   summary: 'Close all exceptions with a text',
   description: `Closes each exception with \`ignore\`, after a preview. Refused with 409 if the set of exceptions has changed since the preview. ${onlyNotOurs}`,
   body: namedObject('ClosingByText', {
@@ -116,8 +114,7 @@ const closePayoutExceptionsByText = operation({
 
 const listPayoutRules = operation({
   id: 'listPayoutRules',
-  method: 'GET',
-  path: '/operator/v1/payout-rules',
+  route: 'GET /operator/v1/payout-rules',
   summary: 'List the rules that close exceptions',
   description: 'Newest first, including ended rules.',
   query: strictObject({
@@ -135,8 +132,7 @@ const listPayoutRules = operation({
 
 const createPayoutRule = operation({
   id: 'createPayoutRule',
-  method: 'POST',
-  path: '/operator/v1/payout-rules',
+  route: 'POST /operator/v1/payout-rules',
   summary: 'Make a rule that closes exceptions',
   description: `New entries with the text are closed with \`ignore\` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. To close exceptions that are already open, use \`closePayoutExceptionsByText\`. ${onlyNotOurs}`,
   body: namedObject('NewPayoutRule', { rail: railName, text, note }),
@@ -162,8 +158,7 @@ const changeOfRule = ({
 }) =>
   operation({
     id: `${verb}PayoutRule`,
-    method: 'POST',
-    path: `/operator/v1/payout-rules/:ruleId/${verb}`,
+    route: `POST /operator/v1/payout-rules/:ruleId/${verb}`,
     summary,
     description: `Exceptions that the rule has closed stay closed. ${description}`,
     params: Type.Object({ ruleId: Id('payoutRule') }),

@@ -20,8 +20,7 @@ const location = { location: Type.String({ description: 'Path of the resource.' 
 
 export const listPartners = operation({
   id: 'listPartners',
-  method: 'GET',
-  path: '/operator/v1/partners',
+  route: 'GET /operator/v1/partners',
   summary: 'List partners',
   description: 'Newest first.',
   query: strictObject({
@@ -49,8 +48,7 @@ export const listPartners = operation({
 
 export const createPartner = operation({
   id: 'createPartner',
-  method: 'POST',
-  path: '/operator/v1/partners',
+  route: 'POST /operator/v1/partners',
   summary: 'Create a partner',
   description: 'Opens its first pay cycle. Next, create its tiers and an API key.',
   body: NewPartner,
@@ -74,8 +72,7 @@ export const createPartner = operation({
 
 export const getPartner = operation({
   id: 'getPartner',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId',
+  route: 'GET /operator/v1/partners/:partnerId',
   summary: 'Get a partner',
   params,
   success: { description: 'The partner.', schema: Partner },
@@ -89,8 +86,7 @@ export const getPartner = operation({
 
 export const updatePartner = operation({
   id: 'updatePartner',
-  method: 'PATCH',
-  path: '/operator/v1/partners/:partnerId',
+  route: 'PATCH /operator/v1/partners/:partnerId',
   summary: 'Change the settings of a partner',
   description:
     'Omitted settings stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.',
@@ -158,8 +154,7 @@ type StateChange = {
 function stateChange(verb: 'pause' | 'resume' | 'suspend' | 'restore', { summary, description, change }: StateChange) {
   return operation({
     id: `${verb}Partner`,
-    method: 'POST',
-    path: `/operator/v1/partners/:partnerId/${verb}`,
+    route: `POST /operator/v1/partners/:partnerId/${verb}`,
     summary,
     description,
     params,

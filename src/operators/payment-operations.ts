@@ -27,8 +27,7 @@ const ofPayment = Type.Object({
 
 const getPayout = operation({
   id: 'getPayout',
-  method: 'GET',
-  path: '/operator/v1/payouts/:payment',
+  route: 'GET /operator/v1/payouts/:payment',
   summary: 'Get the payment of a withdrawal',
   description:
     'The payment with its batch, the bank’s answers about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.',
@@ -44,8 +43,7 @@ const getPayout = operation({
 
 const removePayment = operation({
   id: 'removePayment',
-  method: 'POST',
-  path: '/operator/v1/payouts/:payment/remove',
+  route: 'POST /operator/v1/payouts/:payment/remove',
   summary: 'Take a payment out of an unsent batch',
   description: 'The withdrawal fails, so the member gets the money back.',
   params: ofPayment,
@@ -65,8 +63,7 @@ const removePayment = operation({
 
 const decidePaymentOutcome = operation({
   id: 'decidePaymentOutcome',
-  method: 'POST',
-  path: '/operator/v1/payouts/:payment/outcome',
+  route: 'POST /operator/v1/payouts/:payment/outcome',
   summary: 'Record the outcome of a payment',
   description:
     'For a sent payment that no bank file answers: records the outcome that the bank states in its portal or on the phone. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; any shortfall is a charge. A later file that says the same changes nothing, and a file that contradicts it opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.',

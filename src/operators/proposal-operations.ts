@@ -22,8 +22,7 @@ const Settled = namedObject('SettledProposal', { subject: Type.String() })
 
 const listPayoutProposals = operation({
   id: 'listPayoutProposals',
-  method: 'GET',
-  path: '/operator/v1/payout-proposals',
+  route: 'GET /operator/v1/payout-proposals',
   summary: 'List decisions that wait for a second person',
   description:
     'Decisions about exceptions, and outcomes of payments recorded by hand, ordered by subject. A proposal ends when its exception is closed or its payment is answered. Batches that wait for approval and proposed rules are in their own lists.',
@@ -47,8 +46,7 @@ const listPayoutProposals = operation({
 
 const confirmPayoutProposal = operation({
   id: 'confirmPayoutProposal',
-  method: 'POST',
-  path: '/operator/v1/payout-proposals/:subject/confirm',
+  route: 'POST /operator/v1/payout-proposals/:subject/confirm',
   summary: 'Confirm a proposed decision',
   description:
     'Carries out exactly what another person has proposed. An ended proposal is refused with a 409 that says why. An operator key is refused.',
@@ -69,8 +67,7 @@ const confirmPayoutProposal = operation({
 
 const withdrawPayoutProposal = operation({
   id: 'withdrawPayoutProposal',
-  method: 'POST',
-  path: '/operator/v1/payout-proposals/:subject/withdraw',
+  route: 'POST /operator/v1/payout-proposals/:subject/withdraw',
   summary: 'Withdraw a proposed decision or outcome',
   description: 'Any operator may withdraw a proposal. Another decision can then be proposed.',
   params: ofSubject,

@@ -17,8 +17,7 @@ export const railName = Type.String({ minLength: 1, maxLength: 64, examples: ['s
 
 const listRails = operation({
   id: 'listRails',
-  method: 'GET',
-  path: '/operator/v1/rails',
+  route: 'GET /operator/v1/rails',
   summary: 'List the rails',
   description: 'The connected banks, as configured. A sandbox without a rail pays through the simulated bank.',
   success: { description: 'All rails.', schema: Rails },
@@ -40,8 +39,7 @@ const changeOfHold = ({
 }) =>
   operation({
     id: `${verb}Rail`,
-    method: 'POST',
-    path: `/operator/v1/rails/:rail/${verb}`,
+    route: `POST /operator/v1/rails/:rail/${verb}`,
     summary,
     description,
     params: Type.Object({ rail: railName }),

@@ -68,8 +68,7 @@ const Statement = namedObject('FeeStatement', {
 
 const getRevenue = operation({
   id: 'getRevenue',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId/revenue',
+  route: 'GET /operator/v1/partners/:partnerId/revenue',
   summary: 'Get the revenue of a partner',
   description: 'The fees that are the operator’s income, by currency, and where the money is.',
   params,
@@ -82,8 +81,7 @@ const getRevenue = operation({
 
 const withdrawRevenue = operation({
   id: 'withdrawRevenue',
-  method: 'POST',
-  path: '/operator/v1/partners/:partnerId/revenue/withdraw',
+  route: 'POST /operator/v1/partners/:partnerId/revenue/withdraw',
   summary: 'Withdraw revenue from a float',
   description:
     'Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.',
@@ -116,8 +114,7 @@ const withdrawRevenue = operation({
 
 const getFeeStatement = operation({
   id: 'getFeeStatement',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId/fee-statement',
+  route: 'GET /operator/v1/partners/:partnerId/fee-statement',
   summary: 'Get the fee statement of a month',
   description:
     'The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.',

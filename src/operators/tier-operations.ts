@@ -77,8 +77,7 @@ const TierPreview = namedObject('TierPreview', {
 
 const listTiers = operation({
   id: 'listTiers',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId/tiers',
+  route: 'GET /operator/v1/partners/:partnerId/tiers',
   summary: 'List the tiers of a partner',
   description: 'The tiers with their current terms, by name.',
   params: ofPartner,
@@ -102,8 +101,7 @@ const listTiers = operation({
 
 const getTier = operation({
   id: 'getTier',
-  method: 'GET',
-  path: '/operator/v1/partners/:partnerId/tiers/:tier',
+  route: 'GET /operator/v1/partners/:partnerId/tiers/:tier',
   summary: 'Get a tier with all of its versions',
   params,
   success: { description: 'The tier.', schema: TierHistory },
@@ -117,8 +115,7 @@ const getTier = operation({
 
 const previewTier = operation({
   id: 'previewTier',
-  method: 'POST',
-  path: '/operator/v1/partners/:partnerId/tiers/:tier/preview',
+  route: 'POST /operator/v1/partners/:partnerId/tiers/:tier/preview',
   summary: 'Preview new terms of a tier',
   description:
     'Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.',
@@ -143,8 +140,7 @@ const previewTier = operation({
 
 const saveTier = operation({
   id: 'saveTier',
-  method: 'PUT',
-  path: '/operator/v1/partners/:partnerId/tiers/:tier',
+  route: 'PUT /operator/v1/partners/:partnerId/tiers/:tier',
   summary: 'Create a tier, or change its terms',
   description:
     'New intents use the new terms immediately; existing intents and withdrawals keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.',

@@ -27,8 +27,7 @@ const params = Type.Object({ withdrawalId: Id('withdrawal') })
 
 const listWithdrawals = operation({
   id: 'listWithdrawals',
-  method: 'GET',
-  path: '/operator/v1/withdrawals',
+  route: 'GET /operator/v1/withdrawals',
   summary: 'List withdrawals',
   description: 'Of all partners, newest first.',
   query: strictObject({
@@ -69,8 +68,7 @@ const listWithdrawals = operation({
 
 const inspectWithdrawal = operation({
   id: 'inspectWithdrawal',
-  method: 'GET',
-  path: '/operator/v1/withdrawals/:withdrawalId',
+  route: 'GET /operator/v1/withdrawals/:withdrawalId',
   summary: 'Get a withdrawal of any partner',
   params,
   success: {
@@ -90,8 +88,7 @@ const inspectWithdrawal = operation({
 
 const getWithdrawalHistory = operation({
   id: 'getWithdrawalHistory',
-  method: 'GET',
-  path: '/operator/v1/withdrawals/:withdrawalId/timeline',
+  route: 'GET /operator/v1/withdrawals/:withdrawalId/timeline',
   summary: 'Get the timeline of a withdrawal',
   description:
     'Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, the deliveries of its events to webhooks, and the payment with the bank’s answers.',

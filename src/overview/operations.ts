@@ -25,8 +25,7 @@ const GivenDay = Type.String({ format: 'date', pattern: '^(19|[2-9][0-9])', exam
 
 const getOverview = operation({
   id: 'getOverview',
-  method: 'GET',
-  path: '/v1/overview',
+  route: 'GET /v1/overview',
   sdk: 'overview.get',
   summary: 'Get an overview',
   description:
@@ -42,8 +41,7 @@ const getOverview = operation({
 
 const getOverviewSeries = operation({
   id: 'getOverviewSeries',
-  method: 'GET',
-  path: '/v1/overview/series',
+  route: 'GET /v1/overview/series',
   sdk: 'overview.getSeries',
   summary: 'Get withdrawals over time',
   description: `By day, for up to ${limits.daysMax} days (by default the last ${limits.daysDefault}), or by pay cycle, for the last cycles.`,

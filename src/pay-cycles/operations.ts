@@ -39,8 +39,7 @@ const Deductions = Type.Object(
 
 const getPayCycles = operation({
   id: 'getPayCycles',
-  method: 'GET',
-  path: '/v1/pay/cycles',
+  route: 'GET /v1/pay/cycles',
   scope: 'pay:read',
   roles: readers,
   sdk: 'payCycles.list',
@@ -71,8 +70,7 @@ const getPayCycles = operation({
 
 const getPayCycle = operation({
   id: 'getPayCycle',
-  method: 'GET',
-  path: '/v1/pay/cycles/:payCycleId',
+  route: 'GET /v1/pay/cycles/:payCycleId',
   scope: 'pay:read',
   roles: readers,
   sdk: 'payCycles.get',
@@ -89,8 +87,7 @@ const getPayCycle = operation({
 
 const getPayCycleDeductions = operation({
   id: 'getPayCycleDeductions',
-  method: 'GET',
-  path: '/v1/pay/cycles/:payCycleId/deductions',
+  route: 'GET /v1/pay/cycles/:payCycleId/deductions',
   scope: 'pay:read',
   roles: staff,
   sdk: { json: 'payCycles.listDeductions', file: 'payCycles.exportDeductions' },

@@ -19,8 +19,7 @@ const linesAtOnce = 2_000
  */
 const checkPayRunFile = consoleOperation({
   id: 'checkPayRunFile',
-  method: 'POST',
-  path: '/console/v1/pay-run-files',
+  route: 'POST /console/v1/pay-run-files',
   scope: 'pay:write',
   roles: payroll,
   fileBody: { name: 'PayRunFile', description: 'Pay by member.', example: '' },

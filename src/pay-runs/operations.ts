@@ -78,8 +78,7 @@ const PayRunDetails = namedObject('PayRunDetails', {
 
 const uploadPayRun = operation({
   id: 'uploadPayRun',
-  method: 'POST',
-  path: '/v1/pay/run',
+  route: 'POST /v1/pay/run',
   bodyBytesMax,
   scope: 'pay:write',
   arrivalMsMax,
@@ -111,8 +110,7 @@ const uploadPayRun = operation({
 
 const getPayRuns = operation({
   id: 'getPayRuns',
-  method: 'GET',
-  path: '/v1/pay/runs',
+  route: 'GET /v1/pay/runs',
   scope: 'pay:read',
   roles: readers,
   sdk: 'payRuns.list',
@@ -144,8 +142,7 @@ const getPayRuns = operation({
 
 const getPayRun = operation({
   id: 'getPayRun',
-  method: 'GET',
-  path: '/v1/pay/runs/:payRunId',
+  route: 'GET /v1/pay/runs/:payRunId',
   scope: 'pay:read',
   roles: readers,
   sdk: 'payRuns.get',
@@ -162,8 +159,7 @@ const getPayRun = operation({
 
 const revertPayRun = operation({
   id: 'revertPayRun',
-  method: 'POST',
-  path: '/v1/pay/runs/:payRunId/revert',
+  route: 'POST /v1/pay/runs/:payRunId/revert',
   scope: 'pay:write',
   // 100,000 lines take seconds on a busy machine.
   answerMsMax: 30_000,

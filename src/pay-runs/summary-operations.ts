@@ -10,8 +10,7 @@ import * as payRuns from './pay-runs.ts'
 /** What the console shows of pay runs in addition to `getPayRuns`: total, number of members, file and author. */
 const getPayRunSummaries = consoleOperation({
   id: 'getPayRunSummaries',
-  method: 'GET',
-  path: '/console/v1/pay-runs',
+  route: 'GET /console/v1/pay-runs',
   scope: 'pay:read',
   roles: readers,
   query: strictObject({ ids: Type.Array(Id('payRun'), { minItems: 1, maxItems: 100 }) }),

@@ -12,8 +12,7 @@ const operation = operationWith({ tag: 'Service', scope: 'pay:read', roles: trac
 
 const getRequests = operation({
   id: 'getRequests',
-  method: 'GET',
-  path: '/v1/requests',
+  route: 'GET /v1/requests',
   sdk: 'requests.list',
   summary: 'List your requests',
   description:
@@ -39,8 +38,7 @@ const getRequests = operation({
 
 const getRequestErrors = operation({
   id: 'getRequestErrors',
-  method: 'GET',
-  path: '/v1/request-errors',
+  route: 'GET /v1/request-errors',
   sdk: 'requests.countErrors',
   summary: 'Count the errors of your requests',
   description: 'Counts by code and hour or day (UTC), oldest first, for at most 7 days.',
@@ -58,8 +56,7 @@ const getRequestErrors = operation({
 
 const getRequest = operation({
   id: 'getRequest',
-  method: 'GET',
-  path: '/v1/requests/:requestId',
+  route: 'GET /v1/requests/:requestId',
   sdk: 'requests.get',
   summary: 'Get a request',
   description:

@@ -15,8 +15,7 @@ const BankFiles = namedObject('SandboxBankFiles', { bankFiles: Type.Array(BankFi
 
 const getSandboxBankFiles = sandboxOperation({
   id: 'getSandboxBankFiles',
-  method: 'GET',
-  path: '/v1/sandbox/bank-files',
+  route: 'GET /v1/sandbox/bank-files',
   scope: 'pay:read',
   roles: building,
   sdk: 'sandbox.bankFiles.list',
@@ -36,8 +35,7 @@ const getSandboxBankFiles = sandboxOperation({
 /** Plays the bank of a rail with files, so that the exchange of files can be rehearsed on a sandbox. */
 const answerSandboxBankFile = sandboxOperation({
   id: 'answerSandboxBankFile',
-  method: 'POST',
-  path: '/v1/sandbox/bank-files/:batchId/answers',
+  route: 'POST /v1/sandbox/bank-files/:batchId/answers',
   scope: 'pay:write',
   roles: building,
   // Room for as many outcomes as an answer may have, at up to 200 bytes each. Without white space, an outcome has about 90.

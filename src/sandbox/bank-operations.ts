@@ -41,8 +41,7 @@ const holdSandboxWithdrawal = instruction('hold', {
 function instruction(name: InstructionName, { summary, description }: { summary: string; description: string }) {
   return sandboxOperation({
     id: `${name}SandboxWithdrawal`,
-    method: 'POST',
-    path: `/v1/sandbox/withdrawals/:withdrawalId/${name}`,
+    route: `POST /v1/sandbox/withdrawals/:withdrawalId/${name}`,
     scope: 'pay:write',
     roles: building,
     answerMsMax,
@@ -74,8 +73,7 @@ function instruction(name: InstructionName, { summary, description }: { summary:
 
 const addSandboxBankFault = sandboxOperation({
   id: 'addSandboxBankFault',
-  method: 'POST',
-  path: '/v1/sandbox/bank/faults',
+  route: 'POST /v1/sandbox/bank/faults',
   scope: 'pay:write',
   roles: building,
   sdk: 'sandbox.bank.addFault',

@@ -11,8 +11,7 @@ import { ClockMove, SandboxClock } from './schema.ts'
 
 const getSandboxClock = sandboxOperation({
   id: 'getSandboxClock',
-  method: 'GET',
-  path: '/v1/sandbox/clock',
+  route: 'GET /v1/sandbox/clock',
   scope: 'any',
   roles: readers,
   sdk: 'sandbox.clock.get',
@@ -26,8 +25,7 @@ const getSandboxClock = sandboxOperation({
 
 const moveSandboxClock = sandboxOperation({
   id: 'moveSandboxClock',
-  method: 'POST',
-  path: '/v1/sandbox/clock',
+  route: 'POST /v1/sandbox/clock',
   scope: 'pay:write',
   roles: building,
   answerMsMax,

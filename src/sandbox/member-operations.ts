@@ -17,8 +17,7 @@ import { runAtOnce } from './tasks-at-once.ts'
 
 const fundSandboxMember = sandboxOperation({
   id: 'fundSandboxMember',
-  method: 'POST',
-  path: '/v1/sandbox/members/:memberId/fund',
+  route: 'POST /v1/sandbox/members/:memberId/fund',
   scope: 'pay:write',
   roles: building,
   sdk: 'sandbox.members.fund',
@@ -55,8 +54,7 @@ const fundSandboxMember = sandboxOperation({
 
 const activateSandboxMember = sandboxOperation({
   id: 'activateSandboxMember',
-  method: 'POST',
-  path: '/v1/sandbox/members/:memberId/activate',
+  route: 'POST /v1/sandbox/members/:memberId/activate',
   scope: 'members:write',
   roles: building,
   sdk: 'sandbox.members.activate',
@@ -75,8 +73,7 @@ const activateSandboxMember = sandboxOperation({
 
 const provokeSandboxJob = sandboxOperation({
   id: 'provokeSandboxJob',
-  method: 'POST',
-  path: '/v1/sandbox/members/jobs',
+  route: 'POST /v1/sandbox/members/jobs',
   scope: 'members:write',
   roles: building,
   answerMsMax,

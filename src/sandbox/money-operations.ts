@@ -8,8 +8,7 @@ import { FloatFunded, MoneyToAdd, Paused } from './schema.ts'
 
 const fundSandboxFloat = sandboxOperation({
   id: 'fundSandboxFloat',
-  method: 'POST',
-  path: '/v1/sandbox/float',
+  route: 'POST /v1/sandbox/float',
   scope: 'pay:write',
   roles: building,
   sdk: 'sandbox.fundFloat',
@@ -63,8 +62,7 @@ type PauseOperation = { verb: 'pause' | 'resume'; isPaused: boolean; summary: st
 function pausing({ verb, isPaused, summary, description }: PauseOperation) {
   return sandboxOperation({
     id: `${verb}Sandbox`,
-    method: 'POST',
-    path: `/v1/sandbox/${verb}`,
+    route: `POST /v1/sandbox/${verb}`,
     scope: 'pay:write',
     roles: building,
     sdk: `sandbox.${verb}`,

@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import type { Declared, Operation } from '../http/operation.ts'
+import { type Declared, declaredAs, type Operation } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import type { SandboxContext } from './operation-context.ts'
 
@@ -14,6 +14,5 @@ export function sandboxOperation<
   Result = unknown,
 >(declared: Declared<'tag', P, Q, B, SandboxContext, Result>): Operation<SandboxContext> {
   const problems: ProblemName[] = ['UnknownPath', ...(declared.problems ?? [])]
-  // The function is only ever called with what its own schemas have accepted.
-  return { ...declared, tag: 'Sandbox', problems } as Operation<SandboxContext>
+  return declaredAs<SandboxContext>({ ...declared, tag: 'Sandbox', problems })
 }

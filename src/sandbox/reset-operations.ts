@@ -17,8 +17,7 @@ const answerMsMax = 10 * 60_000
 
 const seedSandbox = sandboxOperation({
   id: 'seedSandbox',
-  method: 'POST',
-  path: '/v1/sandbox/seed',
+  route: 'POST /v1/sandbox/seed',
   scope: 'pay:write',
   roles: building,
   answerMsMax,
@@ -57,8 +56,7 @@ const seedSandbox = sandboxOperation({
 
 const resetSandbox = sandboxOperation({
   id: 'resetSandbox',
-  method: 'POST',
-  path: '/v1/sandbox/reset',
+  route: 'POST /v1/sandbox/reset',
   scope: 'pay:write',
   roles: building,
   answerMsMax,

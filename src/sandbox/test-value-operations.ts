@@ -9,8 +9,7 @@ import { provocable, provokeHeader, type Reaches, rows } from './test-values.ts'
 
 const getSandboxTestValues = sandboxOperation({
   id: 'getSandboxTestValues',
-  method: 'GET',
-  path: '/v1/sandbox/test-values',
+  route: 'GET /v1/sandbox/test-values',
   scope: 'pay:write',
   roles: readers,
   answerMsMax,

@@ -28,8 +28,7 @@ const previewLinesMax = 2_000
 
 const createSettlement = operation({
   id: 'createSettlement',
-  method: 'POST',
-  path: '/v1/pay/cycles/:payCycleId/settlement',
+  route: 'POST /v1/pay/cycles/:payCycleId/settlement',
   bodyBytesMax,
   fileBytesMax: bodyBytesMax,
   // A file of 250,000 lines takes seconds on a busy machine.
@@ -65,8 +64,7 @@ const createSettlement = operation({
 // Lets a person review what a file would settle, because settling is final.
 const checkSettlementFile = consoleOperation({
   id: 'checkSettlementFile',
-  method: 'POST',
-  path: '/console/v1/pay-cycles/:payCycleId/settlement-files',
+  route: 'POST /console/v1/pay-cycles/:payCycleId/settlement-files',
   scope: 'pay:write',
   roles: payroll,
   params,
@@ -82,8 +80,7 @@ const checkSettlementFile = consoleOperation({
 
 const getSettlement = operation({
   id: 'getSettlement',
-  method: 'GET',
-  path: '/v1/pay/cycles/:payCycleId/settlement',
+  route: 'GET /v1/pay/cycles/:payCycleId/settlement',
   scope: 'pay:read',
   roles: staff,
   sdk: 'payCycles.listSettlementLines',

@@ -12,8 +12,7 @@ import { readStatement } from './statement.ts'
 
 const getMemberStatement = operation({
   id: 'getMemberStatement',
-  method: 'GET',
-  path: '/v1/pay/members/:memberId/statement',
+  route: 'GET /v1/pay/members/:memberId/statement',
   scope: 'pay:read',
   roles: staff,
   sdk: 'members.listStatementLines',

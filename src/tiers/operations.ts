@@ -6,8 +6,7 @@ import * as tiers from './tiers.ts'
 
 const getTiers = operation({
   id: 'getTiers',
-  method: 'GET',
-  path: '/v1/tiers',
+  route: 'GET /v1/tiers',
   scope: 'members:read',
   roles: readers,
   sdk: 'tiers.list',

@@ -40,8 +40,7 @@ const overlapSecondsDefault = 24 * secondsPerHour
 
 const createWebhook = operation({
   id: 'createWebhook',
-  method: 'POST',
-  path: '/v1/webhooks',
+  route: 'POST /v1/webhooks',
   scope: 'pay:write',
   sdk: 'webhooks.create',
   summary: 'Create a webhook endpoint',
@@ -69,8 +68,7 @@ const createWebhook = operation({
 
 const getWebhooks = operation({
   id: 'getWebhooks',
-  method: 'GET',
-  path: '/v1/webhooks',
+  route: 'GET /v1/webhooks',
   scope: 'pay:read',
   sdk: 'webhooks.list',
   summary: 'List webhook endpoints',
@@ -89,8 +87,7 @@ const getWebhooks = operation({
 
 const getWebhook = operation({
   id: 'getWebhook',
-  method: 'GET',
-  path: '/v1/webhooks/:webhookId',
+  route: 'GET /v1/webhooks/:webhookId',
   scope: 'pay:read',
   sdk: 'webhooks.get',
   summary: 'Get a webhook endpoint',
@@ -105,8 +102,7 @@ const getWebhook = operation({
 
 const updateWebhook = operation({
   id: 'updateWebhook',
-  method: 'PATCH',
-  path: '/v1/webhooks/:webhookId',
+  route: 'PATCH /v1/webhooks/:webhookId',
   scope: 'pay:write',
   sdk: 'webhooks.update',
   summary: 'Change a webhook endpoint',
@@ -131,8 +127,7 @@ const updateWebhook = operation({
 
 const deleteWebhook = operation({
   id: 'deleteWebhook',
-  method: 'DELETE',
-  path: '/v1/webhooks/:webhookId',
+  route: 'DELETE /v1/webhooks/:webhookId',
   scope: 'pay:write',
   sdk: 'webhooks.delete',
   summary: 'Delete a webhook endpoint',
@@ -152,8 +147,7 @@ const deleteWebhook = operation({
 
 const rotateWebhookSecret = operation({
   id: 'rotateWebhookSecret',
-  method: 'POST',
-  path: '/v1/webhooks/:webhookId/rotate',
+  route: 'POST /v1/webhooks/:webhookId/rotate',
   scope: 'pay:write',
   sdk: 'webhooks.rotateSecret',
   summary: 'Rotate the secret of a webhook endpoint',
@@ -176,8 +170,7 @@ const rotateWebhookSecret = operation({
 
 const testWebhook = operation({
   id: 'testWebhook',
-  method: 'POST',
-  path: '/v1/webhooks/:webhookId/test',
+  route: 'POST /v1/webhooks/:webhookId/test',
   scope: 'pay:write',
   sdk: 'webhooks.test',
   summary: 'Send a test to a webhook endpoint',
@@ -202,8 +195,7 @@ const testWebhook = operation({
 
 const replayWebhook = operation({
   id: 'replayWebhook',
-  method: 'POST',
-  path: '/v1/webhooks/:webhookId/replay',
+  route: 'POST /v1/webhooks/:webhookId/replay',
   scope: 'pay:write',
   sdk: 'webhooks.replay',
   summary: 'Replay events to a webhook endpoint',
@@ -221,8 +213,7 @@ const replayWebhook = operation({
 
 const getWebhookDeliveries = operation({
   id: 'getWebhookDeliveries',
-  method: 'GET',
-  path: '/v1/webhooks/:webhookId/deliveries',
+  route: 'GET /v1/webhooks/:webhookId/deliveries',
   scope: 'pay:read',
   sdk: 'webhooks.listDeliveries',
   summary: 'List the deliveries of a webhook endpoint',
@@ -244,8 +235,7 @@ const getWebhookDeliveries = operation({
 
 const getWebhookDelivery = operation({
   id: 'getWebhookDelivery',
-  method: 'GET',
-  path: '/v1/webhooks/:webhookId/deliveries/:deliveryId',
+  route: 'GET /v1/webhooks/:webhookId/deliveries/:deliveryId',
   scope: 'pay:read',
   sdk: 'webhooks.getDelivery',
   summary: 'Get a delivery with its attempts',

@@ -43,8 +43,7 @@ const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
 const getMemberBalance = operation({
   id: 'getMemberBalance',
-  method: 'GET',
-  path: '/v1/pay/members/:memberId/balance',
+  route: 'GET /v1/pay/members/:memberId/balance',
   scope: 'pay:read',
   roles: readers,
   sdk: 'members.getBalance',
@@ -62,8 +61,7 @@ const getMemberBalance = operation({
 
 const createWithdrawalIntent = operation({
   id: 'createWithdrawalIntent',
-  method: 'POST',
-  path: '/v1/pay/withdrawals/intent',
+  route: 'POST /v1/pay/withdrawals/intent',
   scope: 'pay:write',
   roles: 'noLiveUser',
   sdk: 'withdrawals.createIntent',
@@ -101,8 +99,7 @@ const createWithdrawalIntent = operation({
 
 const getWithdrawalIntent = operation({
   id: 'getWithdrawalIntent',
-  method: 'GET',
-  path: '/v1/pay/withdrawals/intent/:withdrawalIntentId',
+  route: 'GET /v1/pay/withdrawals/intent/:withdrawalIntentId',
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.getIntent',
@@ -120,8 +117,7 @@ const getWithdrawalIntent = operation({
 
 const getWithdrawalIntentExplanation = operation({
   id: 'getWithdrawalIntentExplanation',
-  method: 'GET',
-  path: '/v1/pay/withdrawals/intent/:withdrawalIntentId/explanation',
+  route: 'GET /v1/pay/withdrawals/intent/:withdrawalIntentId/explanation',
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.explainIntent',
@@ -140,8 +136,7 @@ const getWithdrawalIntentExplanation = operation({
 
 const cancelWithdrawalIntent = operation({
   id: 'cancelWithdrawalIntent',
-  method: 'DELETE',
-  path: '/v1/pay/withdrawals/intent/:withdrawalIntentId',
+  route: 'DELETE /v1/pay/withdrawals/intent/:withdrawalIntentId',
   scope: 'pay:write',
   roles: cancelling,
   sdk: 'withdrawals.cancelIntent',
@@ -164,8 +159,7 @@ const cancelWithdrawalIntent = operation({
 
 const completeWithdrawal = operation({
   id: 'completeWithdrawal',
-  method: 'POST',
-  path: '/v1/pay/withdrawals/complete',
+  route: 'POST /v1/pay/withdrawals/complete',
   scope: 'pay:write',
   roles: 'noLiveUser',
   sdk: 'withdrawals.complete',
@@ -210,8 +204,7 @@ const completeWithdrawal = operation({
 
 const getWithdrawals = operation({
   id: 'getWithdrawals',
-  method: 'GET',
-  path: '/v1/pay/withdrawals',
+  route: 'GET /v1/pay/withdrawals',
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.list',
@@ -261,8 +254,7 @@ const getWithdrawals = operation({
 
 const getWithdrawal = operation({
   id: 'getWithdrawal',
-  method: 'GET',
-  path: '/v1/pay/withdrawals/:withdrawalId',
+  route: 'GET /v1/pay/withdrawals/:withdrawalId',
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.get',
@@ -279,8 +271,7 @@ const getWithdrawal = operation({
 
 const cancelWithdrawal = operation({
   id: 'cancelWithdrawal',
-  method: 'POST',
-  path: '/v1/pay/withdrawals/:withdrawalId/cancel',
+  route: 'POST /v1/pay/withdrawals/:withdrawalId/cancel',
   scope: 'pay:write',
   roles: cancelling,
   sdk: 'withdrawals.cancel',
@@ -304,8 +295,7 @@ const cancelWithdrawal = operation({
 
 const getMemberWithdrawals = operation({
   id: 'getMemberWithdrawals',
-  method: 'GET',
-  path: '/v1/pay/members/:memberId/withdrawals',
+  route: 'GET /v1/pay/members/:memberId/withdrawals',
   scope: 'pay:read',
   deprecated: { since: '2026-11-01', sunset: '2027-11-01', successor: '/v1/pay/withdrawals' },
   roles: readers,

@@ -30,8 +30,7 @@ const ownRefusals: ProblemName[] = refusals.filter(name => name !== 'MemberNotFo
 
 const getOwnSession = operation({
   id: 'getOwnSession',
-  method: 'GET',
-  path: '/v1/me',
+  route: 'GET /v1/me',
   session: 'read',
   summary: 'Get the session and its member',
   success: { description: 'The session and its member.', schema: MemberPage },
@@ -47,8 +46,7 @@ const getOwnSession = operation({
 
 const getOwnBalance = operation({
   id: 'getOwnBalance',
-  method: 'GET',
-  path: '/v1/me/balance',
+  route: 'GET /v1/me/balance',
   session: 'read',
   summary: 'Get the member’s own balance',
   success: { description: 'The balance in the open pay cycle.', schema: MemberBalance },
@@ -65,8 +63,7 @@ const getOwnBalance = operation({
 
 const createOwnWithdrawalIntent = operation({
   id: 'createOwnWithdrawalIntent',
-  method: 'POST',
-  path: '/v1/me/withdrawals/intent',
+  route: 'POST /v1/me/withdrawals/intent',
   session: 'withdraw',
   summary: 'Create the member’s own withdrawal intent',
   description: 'Quotes a withdrawal like `createWithdrawalIntent`.',
@@ -97,8 +94,7 @@ const createOwnWithdrawalIntent = operation({
 
 const completeOwnWithdrawal = operation({
   id: 'completeOwnWithdrawal',
-  method: 'POST',
-  path: '/v1/me/withdrawals/complete',
+  route: 'POST /v1/me/withdrawals/complete',
   session: 'withdraw',
   summary: 'Complete the member’s own withdrawal',
   description: 'Moves the money like `completeWithdrawal`. Idempotent.',
@@ -131,8 +127,7 @@ const completeOwnWithdrawal = operation({
 
 const getOwnWithdrawal = operation({
   id: 'getOwnWithdrawal',
-  method: 'GET',
-  path: '/v1/me/withdrawals/:withdrawalId',
+  route: 'GET /v1/me/withdrawals/:withdrawalId',
   session: 'read',
   summary: 'Get one of the member’s own withdrawals',
   params: Type.Object({ withdrawalId: Id('withdrawal') }),

@@ -22,8 +22,7 @@ const eventsMax = 200
 /** The first questions of support about a member: why they cannot withdraw, what was refused lately, and what happened. */
 export const getMemberSupport = consoleOperation({
   id: 'getMemberSupport',
-  method: 'GET',
-  path: '/console/v1/members/:memberId/support',
+  route: 'GET /console/v1/members/:memberId/support',
   scope: 'pay:read',
   roles: staff,
   params: Type.Object({ memberId: Id('member') }),

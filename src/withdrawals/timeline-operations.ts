@@ -12,8 +12,7 @@ const { operation } = operationsOn<WithdrawalContext>()
 
 export const getWithdrawalTimeline = operation({
   id: 'getWithdrawalTimeline',
-  method: 'GET',
-  path: '/v1/pay/withdrawals/:withdrawalId/timeline',
+  route: 'GET /v1/pay/withdrawals/:withdrawalId/timeline',
   scope: 'pay:read',
   roles: readers,
   sdk: 'withdrawals.getTimeline',

@@ -45,8 +45,7 @@ beforeAll(async () => {
   const { operation } = operationsOn<Pick<Harness, 'db'>>()
   const uploadList = operation({
     id: 'uploadList',
-    method: 'PUT',
-    path: '/v1/lists',
+    route: 'PUT /v1/lists',
     scope: 'members:write',
     tag: 'Service',
     summary: 'Upload a list',

@@ -18,8 +18,7 @@ const ConsoleError = strictObject({
 /** Logs an error of a page. */
 export const reportConsoleError = consoleOperation({
   id: 'reportConsoleError',
-  method: 'POST',
-  path: '/console/v1/errors',
+  route: 'POST /console/v1/errors',
   console: 'user',
   body: ConsoleError,
   async read(_, { body: { message, stack, page }, signedIn: { session }, browser, receivedAt, context: { log } }) {

@@ -23,8 +23,7 @@ const RowNumbers = Type.String({ pattern: `^[1-9]\\d{0,6}(,[1-9]\\d{0,6}){0,${li
  */
 const readSheetRows = consoleOperation({
   id: 'readSheetRows',
-  method: 'POST',
-  path: '/console/v1/sheet-rows',
+  route: 'POST /console/v1/sheet-rows',
   scope: 'any',
   roles: payroll,
   query: strictObject({ rows: RowNumbers }),

@@ -48,8 +48,7 @@ const operation = operationsOn<HealthContext>().operationWith({ tag: 'Service' }
 
 const getLiveness = operation({
   id: 'getLiveness',
-  method: 'GET',
-  path: '/livez',
+  route: 'GET /livez',
   isPublic: true,
   sdk: 'service.getLiveness',
   summary: 'Is the process alive?',
@@ -59,8 +58,7 @@ const getLiveness = operation({
 
 const getReadiness = operation({
   id: 'getReadiness',
-  method: 'GET',
-  path: '/readyz',
+  route: 'GET /readyz',
   isPublic: true,
   // A probe is repeated within seconds, and gives up sooner than a client.
   answerMsMax: limits.answerMsMax,

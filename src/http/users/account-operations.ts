@@ -12,8 +12,7 @@ import { linkRefused } from './session-operations.ts'
 
 const changePassword = consoleOperation({
   id: 'changePassword',
-  method: 'POST',
-  path: '/console/v1/password',
+  route: 'POST /console/v1/password',
   console: 'user',
   body: strictObject({ password: Password, newPassword: Password }),
   async run(call, { write }) {
@@ -34,8 +33,7 @@ const changePassword = consoleOperation({
 /** For a lost password: the link identifies the user, and the next sign-in asks for the second factor. */
 const resetPassword = consoleOperation({
   id: 'resetPassword',
-  method: 'POST',
-  path: '/console/v1/password/reset',
+  route: 'POST /console/v1/password/reset',
   console: 'stranger',
   body: strictObject({ token: Token, newPassword: Password }),
   async run(call, { write }) {
@@ -58,8 +56,7 @@ const resetPassword = consoleOperation({
 
 const beginTotp = consoleOperation({
   id: 'beginTotp',
-  method: 'POST',
-  path: '/console/v1/totp',
+  route: 'POST /console/v1/totp',
   console: 'user',
   body: strictObject({ password: Password }),
   async run(call, { write }) {
@@ -73,8 +70,7 @@ const beginTotp = consoleOperation({
 
 const confirmTotp = consoleOperation({
   id: 'confirmTotp',
-  method: 'POST',
-  path: '/console/v1/totp/confirm',
+  route: 'POST /console/v1/totp/confirm',
   console: 'user',
   body: strictObject({ code: Code }),
   async write(tx, { body: { code }, signedIn: { user, session }, context: { sealer }, receivedAt: now }) {
@@ -87,8 +83,7 @@ const confirmTotp = consoleOperation({
 
 const removeTotp = consoleOperation({
   id: 'removeTotp',
-  method: 'DELETE',
-  path: '/console/v1/totp',
+  route: 'DELETE /console/v1/totp',
   console: 'user',
   body: strictObject({ password: Password }),
   async run(call, { write }) {

@@ -20,8 +20,7 @@ import { linkRefused, signedInResponse } from './session-operations.ts'
 
 const getInvitations = consoleOperation({
   id: 'getInvitations',
-  method: 'GET',
-  path: '/console/v1/invitations',
+  route: 'GET /console/v1/invitations',
   console: 'user',
   async read(reader, call) {
     const partnerId = await managedPartner(call)
@@ -33,8 +32,7 @@ const getInvitations = consoleOperation({
 
 const inviteUser = consoleOperation({
   id: 'inviteUser',
-  method: 'POST',
-  path: '/console/v1/invitations',
+  route: 'POST /console/v1/invitations',
   console: 'user',
   body: strictObject({ email: Email, roles: Type.Optional(Roles) }),
   async run(call, { write }) {
@@ -59,8 +57,7 @@ const inviteUser = consoleOperation({
 
 const deleteInvitation = consoleOperation({
   id: 'deleteInvitation',
-  method: 'DELETE',
-  path: '/console/v1/invitations/:invitationId',
+  route: 'DELETE /console/v1/invitations/:invitationId',
   console: 'user',
   params: Type.Object({ invitationId: Id('invitation') }),
   async run(call, { write }) {
@@ -76,8 +73,7 @@ const deleteInvitation = consoleOperation({
 /** For the person who has the link. */
 const findInvitation = consoleOperation({
   id: 'findInvitation',
-  method: 'POST',
-  path: '/console/v1/invitations/find',
+  route: 'POST /console/v1/invitations/find',
   console: 'founder',
   body: strictObject({ token: Token }),
   async read(reader, { body: { token }, receivedAt: now }) {
@@ -97,8 +93,7 @@ const findInvitation = consoleOperation({
  */
 const acceptInvitation = consoleOperation({
   id: 'acceptInvitation',
-  method: 'POST',
-  path: '/console/v1/invitations/accept',
+  route: 'POST /console/v1/invitations/accept',
   console: 'founder',
   body: strictObject({ token: Token, name: Type.Optional(PersonName), password: Type.Optional(Password) }),
   async run(call, { write }) {

@@ -15,8 +15,7 @@ const data = Type.String({
 /** Idempotent, so the operation needs no idempotency key. */
 const setLogo = consoleOperation({
   id: 'setLogo',
-  method: 'PUT',
-  path: '/console/v1/logo',
+  route: 'PUT /console/v1/logo',
   console: 'user',
   roles: ['admin'],
   bodyBytesMax: dataLengthMax + 1_024,
@@ -31,8 +30,7 @@ const setLogo = consoleOperation({
 
 const removeLogo = consoleOperation({
   id: 'removeLogo',
-  method: 'DELETE',
-  path: '/console/v1/logo',
+  route: 'DELETE /console/v1/logo',
   console: 'user',
   roles: ['admin'],
   async write(tx, { partner: { id: partnerId } }) {

@@ -18,8 +18,7 @@ const AnyQuery = Type.Record(Type.String(), Type.Unknown())
 
 const getSignIn = consoleOperation({
   id: 'getSignIn',
-  method: 'GET',
-  path: '/console/v1/sign-in',
+  route: 'GET /console/v1/sign-in',
   query: AnyQuery,
   isPublic: true,
   async read(_, { context: { oidc, isClaimed } }) {
@@ -30,8 +29,7 @@ const getSignIn = consoleOperation({
 // Each request of a `visitor` calls the provider, so a single network could use up the provider's limit for this service.
 const startOidc = consoleOperation({
   id: 'startOidc',
-  method: 'GET',
-  path: '/console/v1/oidc/start',
+  route: 'GET /console/v1/oidc/start',
   console: 'visitor',
   query: AnyQuery,
   async read(_, call) {
@@ -50,8 +48,7 @@ const startOidc = consoleOperation({
 
 const finishOidc = consoleOperation({
   id: 'finishOidc',
-  method: 'GET',
-  path: '/console/v1/oidc/callback',
+  route: 'GET /console/v1/oidc/callback',
   console: 'visitor',
   query: AnyQuery,
   async read(_, call) {

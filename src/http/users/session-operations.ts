@@ -19,8 +19,7 @@ import { Code, Email, Password, PersonName, Token } from './schema.ts'
 
 const getConsoleSession = consoleOperation({
   id: 'getConsoleSession',
-  method: 'GET',
-  path: '/console/v1/session',
+  route: 'GET /console/v1/session',
   console: 'user',
   async read(reader, { signedIn, context: { mode } }) {
     return { body: await describeSession(reader, { signedIn, mode }) }
@@ -29,8 +28,7 @@ const getConsoleSession = consoleOperation({
 
 const signIn = consoleOperation({
   id: 'signIn',
-  method: 'POST',
-  path: '/console/v1/sign-in',
+  route: 'POST /console/v1/sign-in',
   console: 'stranger',
   body: strictObject({ email: Email, password: Password, totp: Type.Optional(Code) }),
   async run(call, { read }) {
@@ -45,8 +43,7 @@ const signIn = consoleOperation({
 
 const signInByLink = consoleOperation({
   id: 'signInByLink',
-  method: 'POST',
-  path: '/console/v1/sign-in/link',
+  route: 'POST /console/v1/sign-in/link',
   console: 'stranger',
   body: strictObject({ token: Token }),
   async run(call, { write }) {
@@ -66,8 +63,7 @@ const signInByLink = consoleOperation({
 
 const setUpConsole = consoleOperation({
   id: 'setUpConsole',
-  method: 'POST',
-  path: '/console/v1/set-up',
+  route: 'POST /console/v1/set-up',
   console: 'founder',
   body: strictObject({ token: Token, email: Email, name: PersonName, password: Password }),
   async run(call, { write }) {
@@ -104,8 +100,7 @@ const setUpConsole = consoleOperation({
 
 const signOut = consoleOperation({
   id: 'signOut',
-  method: 'POST',
-  path: '/console/v1/sign-out',
+  route: 'POST /console/v1/sign-out',
   console: 'user',
   async write(tx, call) {
     const { user, session } = call.signedIn
@@ -121,8 +116,7 @@ const signOut = consoleOperation({
 
 const getConsoleSessions = consoleOperation({
   id: 'getConsoleSessions',
-  method: 'GET',
-  path: '/console/v1/sessions',
+  route: 'GET /console/v1/sessions',
   console: 'user',
   async read(reader, { signedIn: { user, session: current }, receivedAt: now }) {
     const sessions = await listSessions(reader, { userId: user.id, now })
@@ -132,8 +126,7 @@ const getConsoleSessions = consoleOperation({
 
 const endConsoleSession = consoleOperation({
   id: 'endConsoleSession',
-  method: 'DELETE',
-  path: '/console/v1/sessions/:sessionId',
+  route: 'DELETE /console/v1/sessions/:sessionId',
   console: 'user',
   params: Type.Object({ sessionId: Id('userSession') }),
   async write(tx, { signedIn: { user }, params: { sessionId } }) {

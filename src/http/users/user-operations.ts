@@ -16,8 +16,7 @@ const params = Type.Object({ userId: Id('user') })
 
 const getUsers = consoleOperation({
   id: 'getUsers',
-  method: 'GET',
-  path: '/console/v1/users',
+  route: 'GET /console/v1/users',
   console: 'user',
   query: strictObject(pageQuery),
   async read(reader, call) {
@@ -31,8 +30,7 @@ const getUsers = consoleOperation({
 
 const updateUser = consoleOperation({
   id: 'updateUser',
-  method: 'PATCH',
-  path: '/console/v1/users/:userId',
+  route: 'PATCH /console/v1/users/:userId',
   console: 'user',
   params,
   body: Type.Object(
@@ -68,8 +66,7 @@ const updateUser = consoleOperation({
 /** Removes a user from the partner, or disables one. Rows stay: the audit log names their ids. */
 const removeUser = consoleOperation({
   id: 'removeUser',
-  method: 'DELETE',
-  path: '/console/v1/users/:userId',
+  route: 'DELETE /console/v1/users/:userId',
   console: 'user',
   params,
   async run(call, { write }) {
@@ -85,8 +82,7 @@ const removeUser = consoleOperation({
 
 const removeTotpOfUser = consoleOperation({
   id: 'removeTotpOfUser',
-  method: 'DELETE',
-  path: '/console/v1/users/:userId/totp',
+  route: 'DELETE /console/v1/users/:userId/totp',
   console: 'operator',
   params,
   async write(tx, call) {
@@ -102,8 +98,7 @@ const removeTotpOfUser = consoleOperation({
 
 const unlinkUser = consoleOperation({
   id: 'unlinkUser',
-  method: 'DELETE',
-  path: '/console/v1/users/:userId/identity',
+  route: 'DELETE /console/v1/users/:userId/identity',
   console: 'operator',
   params,
   async write(tx, call) {
@@ -116,8 +111,7 @@ const unlinkUser = consoleOperation({
 
 const createLinkForPassword = consoleOperation({
   id: 'createPasswordLink',
-  method: 'POST',
-  path: '/console/v1/users/:userId/password-link',
+  route: 'POST /console/v1/users/:userId/password-link',
   console: 'operator',
   params,
   async write(tx, call) {

@@ -7,12 +7,11 @@
  * code is never reused for another meaning. `message` is a real message of the service, shown as the example of the code. `retry`
  * decides the header `x-should-retry`; see `shouldRetry`.
  */
-export const problems = {
+const rows = {
   ApiKeyRefused: {
     order: 1,
     code: 'HeaderValidation',
     status: 401,
-    retry: 'no',
     extra: ['path'],
     message: 'The x-api-key header holds no valid API key; check that it was copied whole',
     when: 'The `x-api-key` header is missing, or the key is unknown, revoked, expired or for the other mode (`path` is `x-api-key`).',
@@ -21,46 +20,34 @@ export const problems = {
     order: 1,
     code: 'HeaderValidation',
     status: 401,
-    retry: 'no',
     extra: ['path'],
     message: 'The session is unknown or has expired; create a new one',
     when: 'The member session token in `authorization` is missing, unknown, expired or revoked (`path` is `authorization`); in the console, the user is not signed in (`path` is `cookie`), or a one-time link no longer works (`path` is `token`).',
   },
   SignInRefused: {
     order: 1,
-    code: 'SignInRefused',
     status: 401,
-    retry: 'no',
-    extra: [],
     isConsoleOnly: true,
     message: 'The e-mail address or the password is wrong',
     when: 'Only in the console: the e-mail address or the password is wrong.',
   },
   TotpRequired: {
     order: 1,
-    code: 'TotpRequired',
     status: 401,
-    retry: 'no',
-    extra: [],
     isConsoleOnly: true,
     message: 'Enter the code from your authenticator app, or a recovery code',
     when: 'Only in the console: the user has a second factor, and its code is missing, wrong or used.',
   },
   RateLimitExceeded: {
     order: 2,
-    code: 'RateLimitExceeded',
     status: 429,
     retry: 'yes',
-    extra: [],
     message: 'More than 100 requests a second; slow down',
     when: 'The partner or the member session has exceeded its rate limit, or one address has sent too many unknown API keys or tokens; `retry-after` says when to retry.',
   },
   Forbidden: {
     order: 3,
-    code: 'Forbidden',
     status: 403,
-    retry: 'no',
-    extra: [],
     message: 'The API key lacks the scope members:read',
     when: 'The partner is suspended, the API key or the member session lacks the required scope, or the session is bound to another origin.',
   },
@@ -68,8 +55,6 @@ export const problems = {
     order: 4,
     code: 'NotFound',
     status: 404,
-    retry: 'no',
-    extra: [],
     message: '/v1/nothing does not exist; see /openapi.json for the paths',
     when: 'No operation has this path.',
   },
@@ -77,8 +62,6 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 405,
-    retry: 'no',
-    extra: [],
     message: 'DELETE is not allowed here; use GET',
     when: 'The path does not support this method; `allow` lists the supported ones.',
   },
@@ -87,7 +70,6 @@ export const problems = {
     code: 'BadRequest',
     status: 408,
     retry: 'yes',
-    extra: [],
     message: 'The body took too long to arrive',
     when: 'The request took too long to arrive.',
   },
@@ -95,8 +77,6 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 413,
-    retry: 'no',
-    extra: [],
     message: 'The body must not exceed 65536 bytes',
     when: 'The body exceeds the size limit of the operation.',
   },
@@ -104,8 +84,6 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 415,
-    retry: 'no',
-    extra: [],
     message: 'The content-type is not supported here; send application/json',
     when: 'The media type of the body is not supported, or the request has a `content-encoding`.',
   },
@@ -113,52 +91,39 @@ export const problems = {
     order: 4,
     code: 'BadRequest',
     status: 431,
-    retry: 'no',
-    extra: [],
     message: 'The headers must not exceed 16384 bytes',
     when: 'The request line and headers exceed 16 KiB.',
   },
   BadRequest: {
     order: 4,
-    code: 'BadRequest',
     status: 400,
-    retry: 'no',
-    extra: [],
     message: 'The body is not well-formed JSON',
     when: 'The HTTP request or its JSON is malformed.',
   },
   HeaderValidation: {
     order: 5,
-    code: 'HeaderValidation',
     status: 400,
-    retry: 'no',
     extra: ['path'],
     message: 'x-idempotency-key must be 1 to 1024 characters of Latin-1 without control characters',
     when: 'A header other than `x-api-key` is malformed; `path` is its name.',
   },
   PathValidation: {
     order: 6,
-    code: 'PathValidation',
     status: 400,
-    retry: 'no',
     extra: ['path'],
     message: 'memberId has the wrong format; example: mem_01kah4pzc5e4r8v2m6t0x9y3bd',
     when: 'A path parameter is malformed; `path` is its name.',
   },
   QueryValidation: {
     order: 6,
-    code: 'QueryValidation',
     status: 400,
-    retry: 'no',
     extra: ['path'],
     message: 'take must be >= 1',
     when: 'A query parameter is unknown or malformed; `path` is its name.',
   },
   BodyValidation: {
     order: 6,
-    code: 'BodyValidation',
     status: 400,
-    retry: 'no',
     extra: ['path'],
     message: 'memberId is required',
     when: 'A field of the body is missing, unknown or malformed; `path` is its dotted path.',
@@ -167,52 +132,40 @@ export const problems = {
     order: 7,
     code: 'HeaderValidation',
     status: 422,
-    retry: 'no',
     extra: ['path'],
     message: 'This idempotency key was used for a different request; use a new key for a new request',
     when: 'The idempotency key was already used for a different request (`path` is `x-idempotency-key`). Nothing was changed.',
   },
   Conflict: {
     order: 8,
-    code: 'Conflict',
     status: 409,
     retry: 'if-retry-after',
-    extra: [],
     message: 'The withdrawal intent was cancelled; create a new one',
     when: 'A request with the same idempotency key is in progress (`retry-after: 1`), or the state of the resource does not allow the operation: for example, the intent has expired, or the pay cycle is already closed or settled.',
   },
   MemberNotFound: {
     order: 9,
-    code: 'MemberNotFound',
     status: 404,
-    retry: 'no',
     extra: ['memberId'],
     message: 'There is no such member',
     when: 'The partner has no such member.',
   },
   NotFound: {
     order: 9,
-    code: 'NotFound',
     status: 404,
-    retry: 'no',
-    extra: [],
     message: 'There is no such withdrawal',
     when: 'The partner has no such resource.',
   },
   UnprocessableEntity: {
     order: 10,
-    code: 'UnprocessableEntity',
     status: 422,
     retry: 'if-retry-after',
-    extra: [],
     message: 'The partner has no tier in VUV, so nothing is paid out in it',
     when: 'The operation is not possible at the moment: no bank is connected, the partner is paused, its float is low, or no pay cycle is open. `retry-after` is set if the wait is known.',
   },
   MemberNotEligible: {
     order: 11,
-    code: 'MemberNotEligible',
     status: 422,
-    retry: 'no',
     extra: ['memberId'],
     message: 'The member is invited; only active members can withdraw',
     when: 'The member is not `active`, is held for review after a bank returned a payment, or has reached the number of withdrawals that the tier allows.',
@@ -221,88 +174,68 @@ export const problems = {
     order: 11,
     code: 'MemberNotEligible',
     status: 400,
-    retry: 'no',
     extra: ['memberId'],
     message: 'There is no such member; check the memberId',
     when: 'The pay run contains unknown or inactive members; one issue per member, for the first 1,000. Nothing was changed.',
   },
   BankAccountInvalid: {
     order: 12,
-    code: 'BankAccountInvalid',
     status: 422,
-    retry: 'no',
-    extra: [],
     message: 'The member has no bank account; add one to the member first',
     when: 'The member has no bank account, the account is invalid, or a bank refused it and it has not been changed since.',
   },
   AmountBelowLowerLimit: {
     order: 13,
-    code: 'AmountBelowLowerLimit',
     status: 422,
-    retry: 'no',
     extra: ['lowerLimit'],
     message: 'The lowest amount that can be withdrawn is 10.00 GBP',
     when: 'The amount is below the lower limit.',
   },
   AmountAboveUpperLimit: {
     order: 13,
-    code: 'AmountAboveUpperLimit',
     status: 422,
-    retry: 'no',
     extra: ['upperLimit'],
     message: 'The highest amount that can be withdrawn at once is 200.00 GBP',
     when: 'The amount is above the upper limit.',
   },
   MemberInsufficientFunds: {
     order: 14,
-    code: 'MemberInsufficientFunds',
     status: 422,
-    retry: 'no',
     extra: ['memberId'],
     message: 'The amount exceeds the member’s available balance',
     when: 'The amount exceeds the member’s available balance.',
   },
   MemberAlreadyInvited: {
     order: 15,
-    code: 'MemberAlreadyInvited',
     status: 409,
-    retry: 'no',
     extra: ['memberId'],
     message: 'Another member has this e-mail or workerId; `memberId` names that member',
     when: 'Another active or invited member has this email, or another member has this `workerId`; `memberId` is that member.',
   },
   InvalidAddMemberPayload: {
     order: 15,
-    code: 'InvalidAddMemberPayload',
     status: 400,
-    retry: 'no',
     extra: ['email'],
     message: 'There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
     when: 'The new member is well-formed but cannot be added: the tier does not exist, or the bank account or phone number is invalid.',
   },
   InvalidUpdateMemberPayload: {
     order: 15,
-    code: 'InvalidUpdateMemberPayload',
     status: 400,
-    retry: 'no',
     extra: ['memberId'],
     message: 'There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
     when: 'The update is well-formed but cannot be applied: the tier does not exist, the email can no longer change, or the bank account or phone number is invalid.',
   },
   InvalidRemoveMemberPayload: {
     order: 15,
-    code: 'InvalidRemoveMemberPayload',
     status: 400,
-    retry: 'no',
     extra: ['memberId'],
     message: 'actions.0: There is no such member',
     when: 'A remove action in a member job is well-formed but cannot be applied: the member does not exist.',
   },
   FileContent: {
     order: 15,
-    code: 'FileContent',
     status: 400,
-    retry: 'no',
     extra: ['row'],
     message: 'email: is empty; tier: is empty',
     when: 'A row of the uploaded file is invalid; the header is row "1". One issue per row, for the first 1,000, then one for the rest. Nothing was changed.',
@@ -312,7 +245,6 @@ export const problems = {
     code: 'InternalServerError',
     status: 503,
     retry: 'yes',
-    extra: [],
     message: 'The service is busy or restarting, so nothing was done; try again',
     when: 'The service is temporarily unavailable and did nothing; retry after `retry-after`.',
   },
@@ -321,17 +253,14 @@ export const problems = {
     code: 'InternalServerError',
     status: 503,
     retry: 'if-repeatable',
-    extra: [],
     message:
       'The connection to the database was lost, and the request may have taken effect; repeat it with the same idempotency key',
     when: 'The connection to the database was lost, and the request may have taken effect; retry after `retry-after` with the same idempotency key.',
   },
   InternalServerError: {
     order: 17,
-    code: 'InternalServerError',
     status: 500,
     retry: 'if-repeatable',
-    extra: [],
     message: 'Unexpected error; quote the x-request-id of this response to the operator',
     when: 'An unexpected error in the service. Quote the `x-request-id` of the response to the operator.',
   },
@@ -339,10 +268,13 @@ export const problems = {
 
 type ProblemRow = {
   order: number
-  code: string
+  /** By default the name of the row. */
+  code?: string
   status: number
-  retry: Retry
-  extra: readonly string[]
+  /** By default `no`. */
+  retry?: Retry
+  /** The additional fields of an issue. */
+  extra?: readonly string[]
   message: string
   /** The partner API never responds with this problem. */
   isConsoleOnly?: true
@@ -352,13 +284,21 @@ type ProblemRow = {
 /** When it makes sense to repeat the request unchanged: always, never, or under the condition that `shouldRetry` checks. */
 type Retry = 'yes' | 'no' | 'if-retry-after' | 'if-repeatable'
 
-export type ProblemName = keyof typeof problems
+type Rows = typeof rows
+export type ProblemName = keyof Rows
+
+type ProblemCode = { [N in ProblemName]: Rows[N] extends { code: infer Code } ? Code : N }[ProblemName]
+
+type Completed = Required<Omit<ProblemRow, 'code' | 'isConsoleOnly'>> & { code: ProblemCode }
+const completed = Object.entries<ProblemRow>(rows).map(([code, row]) => [
+  code,
+  { code, retry: 'no', extra: [], ...row },
+])
+/** The table, with its defaults. */
+export const problems: Record<ProblemName, Completed> = Object.fromEntries(completed)
 
 /** The problems that the partner API can respond with, in order. */
-export const partnerProblems = (Object.keys(problems) as ProblemName[]).filter(
-  name => !('isConsoleOnly' in problems[name]),
-)
-type ProblemCode = (typeof problems)[ProblemName]['code']
+export const partnerProblems = (Object.keys(rows) as ProblemName[]).filter(name => !('isConsoleOnly' in rows[name]))
 
 /** Issues per response. A hostile request could otherwise cause a hundred thousand. */
 export const issuesMax = 1_000
@@ -366,7 +306,9 @@ export const issuesMax = 1_000
 /** One entry of `issues` in a response. */
 export type Issue = { code: ProblemCode; message: string; [extra: string]: unknown }
 
-type Extra<N extends ProblemName> = { [K in (typeof problems)[N]['extra'][number]]: unknown }
+type Extra<N extends ProblemName> = Rows[N] extends { extra: readonly (infer Name extends string)[] }
+  ? Record<Name, unknown>
+  : Record<never, unknown>
 
 /**
  * An error that the caller can act on. Throwing it rolls back the transaction; a pure rule returns it instead.

@@ -21,6 +21,9 @@ export type Finding = { check: string; level: Level; sentence: string; command: 
 
 export type Found = Omit<Finding, 'check'>
 
+/** What a check finds; null for nothing. */
+export type Finds = Found | null | readonly (Found | null)[]
+
 /** The facts from the environment. */
 export type SettingsFacts = {
   now: Date
@@ -78,7 +81,7 @@ export type DatabaseFault = Pick<Finding, 'sentence' | 'command'>
 export type Facts = SettingsFacts & DatabaseFacts
 
 /** One thing that live mode needs. `fine` is the sentence if the check finds nothing. */
-export type Check<Needed> = { name: string; find: (facts: Needed) => Found[]; fine: (facts: Needed) => string }
+export type Check<Needed> = { name: string; find: (facts: Needed) => Finds; fine: (facts: Needed) => string }
 
 export const missing = ({ sentence, command }: DatabaseFault): Found => ({ level: 'missing', sentence, command })
 export const warning = ({ sentence, command }: DatabaseFault): Found => ({ level: 'warning', sentence, command })

@@ -27,7 +27,7 @@ export function diagnose(settings: SettingsFacts, database: DatabaseFacts | Data
 const levels = ['missing', 'warning', 'hint', 'ok'] as const
 
 function run<Needed>({ name, find, fine }: Check<Needed>, facts: Needed): Finding[] {
-  const found = find(facts)
+  const found = [find(facts)].flat().filter(each => each !== null)
   const sentence = found.length > 0 ? '' : fine(facts)
   const all: Found[] = sentence === '' ? found : [{ level: 'ok', sentence, command: null }]
   return all.map(each => ({ check: name, ...each }))

@@ -25,24 +25,20 @@ export const partnerChecks: readonly Check<Facts>[] = [
     name: 'partners',
     find: ({ partners, floats }) => {
       if (partners.length === 0)
-        return [missing({ sentence: 'There is no partner', command: 'midmonth partner create NAME' })]
+        return missing({ sentence: 'There is no partner', command: 'midmonth partner create NAME' })
       return served(partners).flatMap(partner => [
-        ...(floats.some(each => each.partnerId === partner.id)
-          ? []
-          : [
-              missing({
-                sentence: `${labelOf(partner)} has no tier, so it cannot have members`,
-                command: `midmonth tier set ${partner.id} NAME --currency CURRENCY --fee AMOUNT --lower-limit AMOUNT --upper-limit AMOUNT`,
-              }),
-            ]),
-        ...(partner.paused
-          ? [
-              warning({
-                sentence: `${labelOf(partner)} is paused, so its members cannot withdraw`,
-                command: `midmonth partner resume ${partner.id}`,
-              }),
-            ]
-          : []),
+        floats.some(each => each.partnerId === partner.id)
+          ? null
+          : missing({
+              sentence: `${labelOf(partner)} has no tier, so it cannot have members`,
+              command: `midmonth tier set ${partner.id} NAME --currency CURRENCY --fee AMOUNT --lower-limit AMOUNT --upper-limit AMOUNT`,
+            }),
+        partner.paused
+          ? warning({
+              sentence: `${labelOf(partner)} is paused, so its members cannot withdraw`,
+              command: `midmonth partner resume ${partner.id}`,
+            })
+          : null,
       ])
     },
     fine: ({ partners }) => `${countOf(served(partners).length, 'partner')} with tiers, none paused`,
@@ -66,13 +62,11 @@ export const partnerChecks: readonly Check<Facts>[] = [
       instantTiers.flatMap(({ partnerId, name, currency }) => {
         const partner = served(partners).find(({ id }) => id === partnerId)
         const rail = fileRailsOf(railsOf(facts)).find(each => each.currency === currency)
-        if (partner === undefined || rail === undefined || rail.canBeInstant) return []
-        return [
-          warning({
-            sentence: `The tier ${name} of ${labelOf(partner)} asks for instant payouts, but the rail ${rail.name} cannot make them and pays at its own speed`,
-            command: `midmonth tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
-          }),
-        ]
+        if (partner === undefined || rail === undefined || rail.canBeInstant) return null
+        return warning({
+          sentence: `The tier ${name} of ${labelOf(partner)} asks for instant payouts, but the rail ${rail.name} cannot make them and pays at its own speed`,
+          command: `midmonth tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
+        })
       }),
     fine: ({ instantTiers }) =>
       instantTiers.length === 0
@@ -118,24 +112,20 @@ export const partnerChecks: readonly Check<Facts>[] = [
         const fund = `midmonth float fund ${partner.id} ${currency} AMOUNT --reference REFERENCE`
         const has = `${labelOf(partner)} has ${inWords({ amount: free, currency })} free`
         return [
-          ...(free <= 0n
-            ? [missing({ sentence: `${has}: transfer money to the account that pays, then record it`, command: fund })]
+          free <= 0n
+            ? missing({ sentence: `${has}: transfer money to the account that pays, then record it`, command: fund })
             : floor !== null && free < floor
-              ? [
-                  missing({
-                    sentence: `${has}, less than its floor of ${inWords({ amount: floor, currency })}, so withdrawals are refused`,
-                    command: fund,
-                  }),
-                ]
-              : []),
-          ...(floor === null
-            ? [
-                warning({
-                  sentence: `${labelOf(partner)} has no floor in ${currency}, so withdrawals continue when the float is used up`,
-                  command: `midmonth float floor ${partner.id} ${currency} AMOUNT`,
-                }),
-              ]
-            : []),
+              ? missing({
+                  sentence: `${has}, less than its floor of ${inWords({ amount: floor, currency })}, so withdrawals are refused`,
+                  command: fund,
+                })
+              : null,
+          floor === null
+            ? warning({
+                sentence: `${labelOf(partner)} has no floor in ${currency}, so withdrawals continue when the float is used up`,
+                command: `midmonth float floor ${partner.id} ${currency} AMOUNT`,
+              })
+            : null,
         ]
       }),
     fine: () => 'Every float has free money and a floor',
@@ -147,17 +137,14 @@ export const partnerChecks: readonly Check<Facts>[] = [
       return served(partners).flatMap(partner => {
         const own = keys.filter(({ partnerId }) => partnerId === partner.id)
         const command = `midmonth key create ${partner.id}`
-        if (own.length === 0)
-          return [missing({ sentence: `${labelOf(partner)} has no valid ${mode} API key`, command })]
+        if (own.length === 0) return missing({ sentence: `${labelOf(partner)} has no valid ${mode} API key`, command })
         return own.flatMap(({ hint: key, expiresAt }) =>
           expiresAt === null || expiresAt > soon
-            ? []
-            : [
-                warning({
-                  sentence: `The key ${key} of ${labelOf(partner)} expires ${expiresAt.toISOString()}`,
-                  command,
-                }),
-              ],
+            ? null
+            : warning({
+                sentence: `The key ${key} of ${labelOf(partner)} expires ${expiresAt.toISOString()}`,
+                command,
+              }),
         )
       })
     },
@@ -169,21 +156,17 @@ export const partnerChecks: readonly Check<Facts>[] = [
       served(partners).flatMap(partner => {
         const own = endpoints.filter(({ partnerId }) => partnerId === partner.id)
         if (own.length === 0)
-          return [
-            hint({
-              sentence: `${labelOf(partner)} has no webhook endpoint, so it learns of payments only by polling events`,
-              command: `curl -H "x-api-key: $MIDMONTH_API_KEY" "$MIDMONTH_URL/v1/webhooks"`,
-            }),
-          ]
+          return hint({
+            sentence: `${labelOf(partner)} has no webhook endpoint, so it learns of payments only by polling events`,
+            command: `curl -H "x-api-key: $MIDMONTH_API_KEY" "$MIDMONTH_URL/v1/webhooks"`,
+          })
         return own.flatMap(({ id, enabled, disabledReason, failingSince }) => {
-          if (enabled && failingSince === null) return []
+          if (enabled && failingSince === null) return null
           const state = enabled ? `is failing since ${failingSince?.toISOString()}` : `is disabled (${disabledReason})`
-          return [
-            warning({
-              sentence: `The webhook endpoint ${id} of ${labelOf(partner)} ${state}; the partner can enable it again`,
-              command: `curl -H "x-api-key: $MIDMONTH_API_KEY" "$MIDMONTH_URL/v1/webhooks/${id}/deliveries"`,
-            }),
-          ]
+          return warning({
+            sentence: `The webhook endpoint ${id} of ${labelOf(partner)} ${state}; the partner can enable it again`,
+            command: `curl -H "x-api-key: $MIDMONTH_API_KEY" "$MIDMONTH_URL/v1/webhooks/${id}/deliveries"`,
+          })
         })
       }),
     fine: () => 'Every partner has webhook endpoints, and all work',

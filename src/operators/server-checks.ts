@@ -1,5 +1,5 @@
 import type { Archiving } from '../database/durability.ts'
-import { type Check, type Facts, type Found, hint, missing, warning } from './finding.ts'
+import { type Check, type Facts, type Finds, hint, missing, warning } from './finding.ts'
 import { addressesOverdue, backupOverdue } from './overdue.ts'
 
 /** The database, its role and its backups. */
@@ -8,63 +8,55 @@ export const serverChecks: readonly Check<Facts>[] = [
     name: 'database',
     find: ({ isEmbedded }) =>
       isEmbedded
-        ? [
-            warning({
-              sentence:
-                'The database is the PostgreSQL that comes with Midmonth, on this machine only; use a server that you back up',
-              command: 'export DATABASE_URL=postgres://midmonth_app:PASSWORD@HOST/midmonth',
-            }),
-          ]
-        : [],
+        ? warning({
+            sentence:
+              'The database is the PostgreSQL that comes with Midmonth, on this machine only; use a server that you back up',
+            command: 'export DATABASE_URL=postgres://midmonth_app:PASSWORD@HOST/midmonth',
+          })
+        : null,
     fine: () => 'The server is durable, and the schema is up to date',
   },
   {
     name: 'role',
     find: ({ excess }) =>
       excess === undefined
-        ? []
-        : [
-            warning({
-              sentence: excess,
-              command: 'DATABASE_OWNER_URL=postgres://midmonth_owner:PASSWORD@HOST/midmonth midmonth migrate',
-            }),
-          ],
+        ? null
+        : warning({
+            sentence: excess,
+            command: 'DATABASE_OWNER_URL=postgres://midmonth_owner:PASSWORD@HOST/midmonth midmonth migrate',
+          }),
     fine: () => 'The program’s database role has no more rights than it needs',
   },
   {
     name: 'operators',
     find: ({ operators }) =>
       operators > 1
-        ? []
-        : [
-            warning({
-              sentence:
-                operators === 0
-                  ? 'No operator can sign in to the console; approving a payout batch there takes two'
-                  : 'One operator can sign in to the console; approving a payout batch there takes two',
-              command: 'midmonth operator create EMAIL --invite',
-            }),
-          ],
+        ? null
+        : warning({
+            sentence:
+              operators === 0
+                ? 'No operator can sign in to the console; approving a payout batch there takes two'
+                : 'One operator can sign in to the console; approving a payout batch there takes two',
+            command: 'midmonth operator create EMAIL --invite',
+          }),
     fine: ({ operators }) => `${operators} operators can sign in to the console`,
   },
   {
     name: 'key',
     find: ({ installationKey: { place, fault } }) =>
       fault === undefined
-        ? [
-            hint({
-              sentence: `Back up the installation’s key (${place}) apart from the database: without it webhooks, second factors and replays are lost`,
-              command: null,
-            }),
-          ]
-        : [missing({ sentence: fault, command: 'export MIDMONTH_INSTALLATION_KEY_FILE=FILE' })],
+        ? hint({
+            sentence: `Back up the installation’s key (${place}) apart from the database: without it webhooks, second factors and replays are lost`,
+            command: null,
+          })
+        : missing({ sentence: fault, command: 'export MIDMONTH_INSTALLATION_KEY_FILE=FILE' }),
     fine: () => 'The installation’s key is the key of this database',
   },
   {
     name: 'addresses',
     find: facts => {
       const sentence = addressesOverdue(facts)
-      return sentence === undefined ? [] : [warning({ sentence, command: 'midmonth start --worker' })]
+      return sentence === undefined ? null : warning({ sentence, command: 'midmonth start --worker' })
     },
     fine: ({ auditAddressDays }) => `The audit log keeps addresses for ${auditAddressDays} days`,
   },
@@ -73,7 +65,7 @@ export const serverChecks: readonly Check<Facts>[] = [
     find: facts => {
       const sentence = backupOverdue(facts)
       const command = 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL" && midmonth backup recorded'
-      return sentence === undefined ? [] : [warning({ sentence, command })]
+      return sentence === undefined ? null : warning({ sentence, command })
     },
     fine: ({ lastBackupAt }) =>
       lastBackupAt === null ? '' : `The last backup was taken at ${lastBackupAt.toISOString()}`,
@@ -81,25 +73,21 @@ export const serverChecks: readonly Check<Facts>[] = [
   { name: 'archiving', find: ({ archiving }) => archivingOf(archiving), fine: archivingInWords },
 ]
 
-function archivingOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
+function archivingOf({ isOn, archivedAt, failedAt }: Archiving): Finds {
   if (!isOn)
-    return [
-      hint({
-        sentence:
-          'The server archives no WAL, so a restore loses what was committed after the last backup; restore one before going live',
-        command: null,
-      }),
-    ]
+    return hint({
+      sentence:
+        'The server archives no WAL, so a restore loses what was committed after the last backup; restore one before going live',
+      command: null,
+    })
   const isFailing = failedAt !== null && (archivedAt === null || failedAt > archivedAt)
-  if (!isFailing && archivedAt !== null) return []
-  return [
-    warning({
-      sentence: isFailing
-        ? `The server’s last attempt to archive its WAL, at ${failedAt.toISOString()}, failed`
-        : 'The server is set to archive its WAL, but has archived nothing yet',
-      command: 'psql "$DATABASE_OWNER_URL" --command "select * from pg_stat_archiver"',
-    }),
-  ]
+  if (!isFailing && archivedAt !== null) return null
+  return warning({
+    sentence: isFailing
+      ? `The server’s last attempt to archive its WAL, at ${failedAt.toISOString()}, failed`
+      : 'The server is set to archive its WAL, but has archived nothing yet',
+    command: 'psql "$DATABASE_OWNER_URL" --command "select * from pg_stat_archiver"',
+  })
 }
 
 function archivingInWords({ archiving: { archivedAt } }: Facts): string {

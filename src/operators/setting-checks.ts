@@ -16,27 +16,26 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
     name: 'mode',
     find: ({ mode }) =>
       mode === 'live'
-        ? []
-        : [
-            missing({
-              sentence:
-                'MIDMONTH_MODE is sandbox; live mode needs a separate database, because a database keeps its mode',
-              command: 'export MIDMONTH_MODE=live DATABASE_URL=postgres://midmonth_app:PASSWORD@HOST/NEW_DATABASE',
-            }),
-          ],
+        ? null
+        : missing({
+            sentence:
+              'MIDMONTH_MODE is sandbox; live mode needs a separate database, because a database keeps its mode',
+            command: 'export MIDMONTH_MODE=live DATABASE_URL=postgres://midmonth_app:PASSWORD@HOST/NEW_DATABASE',
+          }),
     fine: () => 'MIDMONTH_MODE is live',
   },
   {
     name: 'TLS',
     find: ({ publicUrl }) => {
       const command = 'export MIDMONTH_PUBLIC_URL=https://HOST'
-      if (publicUrl.startsWith('https://')) return []
+      if (publicUrl.startsWith('https://')) return null
       if (publicUrl === '')
-        return [
-          missing({ sentence: 'MIDMONTH_PUBLIC_URL is not set; a live service does not start without it', command }),
-        ]
+        return missing({
+          sentence: 'MIDMONTH_PUBLIC_URL is not set; a live service does not start without it',
+          command,
+        })
       const sentence = `MIDMONTH_PUBLIC_URL is ${publicUrl}, without TLS: passwords and API keys can be read on the way`
-      return [warning({ sentence, command })]
+      return warning({ sentence, command })
     },
     fine: ({ publicUrl }) => `People and partners reach the service at ${publicUrl}`,
   },
@@ -44,13 +43,11 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
     name: 'rails',
     find: ({ railsFile, rails }) => {
       if (railsFile === '')
-        return [
-          missing({
-            sentence: 'No bank is connected: MIDMONTH_RAILS names no file; see docs/guides/go-live.md',
-            command: 'export MIDMONTH_RAILS=/etc/midmonth/rails.json',
-          }),
-        ]
-      return typeof rails === 'string' ? [missing({ sentence: rails, command: edit(railsFile) })] : []
+        return missing({
+          sentence: 'No bank is connected: MIDMONTH_RAILS names no file; see docs/guides/go-live.md',
+          command: 'export MIDMONTH_RAILS=/etc/midmonth/rails.json',
+        })
+      return typeof rails === 'string' ? missing({ sentence: rails, command: edit(railsFile) }) : null
     },
     fine: facts =>
       railsOf(facts)
@@ -61,20 +58,18 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
     name: 'calendars',
     find: ({ now, ...facts }) =>
       fileRailsOf(railsOf(facts)).flatMap(({ name, calendar, timeZone }) => {
-        if (calendar === null) return []
+        if (calendar === null) return null
         const left = daysLeft(calendar, dayIn(timeZone, now))
         const command = 'git pull && npm install --omit=dev'
         const ends = `the ${calendar.name} calendar of the rail ${name}`
         if (left < 0)
-          return [
-            missing({
-              sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Midmonth, or set closedDaysUntil`,
-              command,
-            }),
-          ]
-        if (left >= limits.calendarDaysMin) return []
+          return missing({
+            sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Midmonth, or set closedDaysUntil`,
+            command,
+          })
+        if (left >= limits.calendarDaysMin) return null
         const sentence = `${capitalised(ends)} ends on ${calendar.validUntil}, in ${countOf(left, 'day')}: update Midmonth, or set closedDaysUntil`
-        return [warning({ sentence, command })]
+        return warning({ sentence, command })
       }),
     fine: facts => {
       const ends = fileRailsOf(railsOf(facts)).flatMap(({ name, calendar }) =>

@@ -6,7 +6,7 @@ import type { Batch } from '../payouts/books/batches.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
 import { fileRailsOf } from '../payouts/channels/rail.ts'
 import type { Verification } from '../verification/verifications.ts'
-import { type Check, type Facts, type Found, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
+import { type Check, type Facts, type Finds, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
 import { progressInWords } from './progress.ts'
 
 const limits = {
@@ -22,8 +22,8 @@ export const workChecks: readonly Check<Facts>[] = [
     name: 'workers',
     find: ({ workersAlive }) =>
       workersAlive > 0
-        ? []
-        : [missing({ sentence: 'No worker is running, so nothing is paid', command: 'midmonth start --worker' })],
+        ? null
+        : missing({ sentence: 'No worker is running, so nothing is paid', command: 'midmonth start --worker' }),
     fine: ({ workersAlive }) => `${countOf(workersAlive, 'worker')} running`,
   },
   {
@@ -49,13 +49,11 @@ export const workChecks: readonly Check<Facts>[] = [
     name: 'exceptions',
     find: ({ openExceptions }) =>
       openExceptions === 0
-        ? []
-        : [
-            warning({
-              sentence: `${countOf(openExceptions, 'answer')} of a bank did not fit and ${openExceptions === 1 ? 'needs' : 'need'} a decision`,
-              command: 'midmonth payouts exceptions list',
-            }),
-          ],
+        ? null
+        : warning({
+            sentence: `${countOf(openExceptions, 'answer')} of a bank did not fit and ${openExceptions === 1 ? 'needs' : 'need'} a decision`,
+            command: 'midmonth payouts exceptions list',
+          }),
     fine: () => 'No payout exception is open',
   },
   {
@@ -84,20 +82,20 @@ export const workChecks: readonly Check<Facts>[] = [
   },
 ]
 
-function booksOf(verification: Verification | undefined, now: Date): Found[] {
+function booksOf(verification: Verification | undefined, now: Date): Finds {
   const command = 'midmonth ledger verify'
   const daily = 'verify the books daily'
-  if (verification?.endedAt == null) return [hint({ sentence: `No verification is recorded; ${daily}`, command })]
+  if (verification?.endedAt == null) return hint({ sentence: `No verification is recorded; ${daily}`, command })
   const at = verification.endedAt.toISOString()
   const broken = verification.checks?.find(({ disagreement }) => disagreement !== null)
-  if (broken !== undefined) return [warning({ sentence: `The books did not agree on ${at}: ${broken.rule}`, command })]
+  if (broken !== undefined) return warning({ sentence: `The books did not agree on ${at}: ${broken.rule}`, command })
   if (verification.checks === null)
-    return [warning({ sentence: `The verification of ${at} was interrupted: ${verification.problem}`, command })]
-  if (now.getTime() - verification.endedAt.getTime() <= limits.verifiedMsMax) return []
-  return [hint({ sentence: `The books were last verified on ${at}; ${daily}`, command })]
+    return warning({ sentence: `The verification of ${at} was interrupted: ${verification.problem}`, command })
+  if (now.getTime() - verification.endedAt.getTime() <= limits.verifiedMsMax) return null
+  return hint({ sentence: `The books were last verified on ${at}; ${daily}`, command })
 }
 
-function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {
+function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Finds {
   const { id, status, held, cutOffAt, closedAt, valueDate, sentAt } = batch
   const rail = fileRailsOf(railsOf(facts)).find(({ name }) => name === batch.rail)
   const what = `${id} (${countOf(batch.paymentCount, 'payment')}, ${inWords({ amount: batch.controlTotal, currency: batch.currency })})`
@@ -105,25 +103,23 @@ function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {
   if (isUnsent(status)) {
     const late = valueDate < today ? `, and its value date ${valueDate} has passed` : ''
     if (held)
-      return [warning({ sentence: `${what} is held${late}`, command: `midmonth payouts release ${id} --as PERSON` })]
+      return warning({ sentence: `${what} is held${late}`, command: `midmonth payouts release ${id} --as PERSON` })
     // It still takes payments.
-    if (closedAt === null && cutOffAt > now) return []
+    if (closedAt === null && cutOffAt > now) return null
     if (status === 'building') {
       const command = `midmonth payouts approve ${id} --as PERSON`
-      return [warning({ sentence: `${what} waits for approval${late}`, command })]
+      return warning({ sentence: `${what} waits for approval${late}`, command })
     }
     if (rail?.delivery === null) {
       const command = `midmonth payouts export ${id} --folder FOLDER`
-      return [warning({ sentence: `${what} waits to be exported and carried to the bank${late}`, command })]
+      return warning({ sentence: `${what} waits to be exported and carried to the bank${late}`, command })
     }
-    return late === '' ? [] : [warning({ sentence: `${what} was not sent${late}`, command: 'midmonth status' })]
+    return late === '' ? null : warning({ sentence: `${what} was not sent${late}`, command: 'midmonth status' })
   }
-  if (addDays(valueDate, limits.answerDaysMax) >= today) return []
+  if (addDays(valueDate, limits.answerDaysMax) >= today) return null
   const since = sentAt === null ? '' : ` on ${sentAt.toISOString()}`
-  return [
-    warning({
-      sentence: `${what} was sent${since}, and the bank has not answered for all of it`,
-      command: `midmonth payouts show ${id}`,
-    }),
-  ]
+  return warning({
+    sentence: `${what} was sent${since}, and the bank has not answered for all of it`,
+    command: `midmonth payouts show ${id}`,
+  })
 }

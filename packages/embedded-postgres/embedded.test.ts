@@ -29,6 +29,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
 import { names } from './names.fixture.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
 import { superuser } from './roles.ts'
+import { machineSettings } from './server.ts'
 import { asUser, isRoot, serverUser } from './server-user.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
@@ -314,6 +315,17 @@ test('a server that cannot start reports why at once and leaves no process runni
     /shared_buffers.*plenty/,
   )
   await nothingRuns(dataDir)
+})
+
+test('the server has a quarter of the memory that the machine or its container gives, within limits', async () => {
+  const of = (mebibytes: number) => machineSettings({ memoryBytes: mebibytes * 2 ** 20 }).shared_buffers
+  expect([256, 1_024, 8_192, 65_536].map(of)).toEqual(['128MB', '256MB', '2048MB', '4096MB'])
+  const { connection } = await start(settledFolder())
+  const client = new pg.Client(connection)
+  await client.connect()
+  const { rows } = await client.query(`select pg_size_bytes(current_setting('shared_buffers')) / 1048576 as size`)
+  await client.end()
+  expect(`${rows[0].size}MB`).toBe(machineSettings().shared_buffers)
 })
 
 test('a machine without an embedded PostgreSQL needs the operator’s own server', () => {

@@ -14,6 +14,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs'
+import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
@@ -251,7 +252,7 @@ function start(cluster: Cluster, settings: Record<string, string>): Start {
   removeStaleLock(join(socketDir, '.s.PGSQL.5432.lock'), pgdata)
   rotateLog(cluster)
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
-  const options = Object.entries({ ...serverSettings, unix_socket_directories: socketDir, ...settings })
+  const options = Object.entries({ ...serverSettings, ...machineSettings(), unix_socket_directories: socketDir, ...settings })
   const child = spawnKeeper(cluster, [
     '',
     ...[join(binaries, 'bin/postgres'), '-D', pgdata],
@@ -310,8 +311,6 @@ const serverSettings = {
   timezone: 'UTC',
   log_timezone: 'UTC',
   lc_messages: 'C',
-  // A quarter of a small machine's 1 GB; the operating system's cache does the rest.
-  shared_buffers: '256MB',
   // Equal to max_wal_size, so that used WAL segments are kept for reuse. A new segment is first filled with zeros and synced, and
   // every commit waits for that: 40 to 120 ms on a virtual disk.
   min_wal_size: '1GB',
@@ -321,6 +320,23 @@ const serverSettings = {
   log_error_verbosity: 'terse',
   log_min_error_statement: 'panic',
 } as const
+
+/**
+ * The settings that follow the machine.
+ * @param machine.memoryBytes the memory that this process may use, which a container limits
+ */
+export function machineSettings({
+  memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
+  processors = availableParallelism(),
+} = {}): Record<string, string> {
+  // A quarter; the operating system's cache does the rest. The service and other programs may share a small machine.
+  const quarter = Math.floor(memoryBytes / 4 / 2 ** 20)
+  return {
+    shared_buffers: `${Math.min(Math.max(quarter, 128), 4_096)}MB`,
+    // Whole pages are most of what is written after a checkpoint. Compressing them takes time that two processors need for requests.
+    wal_compression: processors > 2 ? 'pglz' : 'off',
+  }
+}
 
 function openLog({ logFile, user }: Cluster): number {
   const log = openSync(logFile, 'a', 0o600)

@@ -37,6 +37,8 @@ export async function startTestPostgres() {
     checkoutDir: fileURLToPath(new URL('../..', import.meta.url)),
     settings: {
       max_connections: '300',
+      // Memory is for the databases in /dev/shm.
+      shared_buffers: '256MB',
       // The server is neither replicated nor recovered, and a checkpoint would write out databases no longer in use.
       wal_level: 'minimal',
       max_wal_senders: '0',

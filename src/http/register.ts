@@ -53,7 +53,7 @@ function routeOf<Context extends ServedContext>(operation: Operation<Context>, c
   const handler = handlerOf(operation, context)
   const config = {
     ...{ scope, roles, session, isForOperators, partnerRoles, console, deprecated },
-    ...{ arrivalMsMax, answerMsMax, isNeverShed, showsAccounts },
+    ...{ arrivalMsMax, answerMsMax, isNeverShed, showsAccounts, isBatched: 'batch' in operation || undefined },
   }
   return {
     method,

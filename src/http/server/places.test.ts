@@ -33,17 +33,19 @@ async function listen(places: Overrides['places'], overrides: Overrides = {}): P
   const log = pino({ level: 'silent' })
   app = createServer(
     { db, log, now: clock.now, mode, sealer },
-    { places: { waitMsMax: 60_000, ...places }, ...overrides },
+    { places: { waitMsMax: 60_000, unbatchedPlaces: 1, ...places }, ...overrides },
   )
   const held = Promise.withResolvers<void>()
   release = held.resolve
   started = 0
   const config = { scope: 'any' } as const
-  app.get('/v1/held', { config }, async () => {
+  const hold = async () => {
     started += 1
     await held.promise
     return {}
-  })
+  }
+  app.get('/v1/held', { config }, hold)
+  app.get('/v1/batched', { config: { ...config, isBatched: true } }, hold)
   app.get('/v1/large', { config }, async () => 'x'.repeat(64 * 1024 * 1024))
   app.get('/v1/quick', { config }, async () => ({}))
   app.post('/v1/quick', { config }, async () => ({}))
@@ -70,6 +72,20 @@ test('requests beyond the places wait, and are served as places become free', as
   await expect.poll(() => started).toBe(2)
   release()
   expect(await statusesOf(responses)).toEqual([200, 200, 200, 200, 200])
+})
+
+test.for([
+  ['takes several places if it holds a connection to the database', '/v1/held', 2],
+  ['takes one place if it shares the statements of a batch', '/v1/batched', 4],
+] as const)('a request %s', async ([, path, count]) => {
+  await listen({ placesMax: 4, unbatchedPlaces: 2, waitMsMax: 100 })
+  await get('/v1/quick')
+  const responses = times(6, () => get(path))
+  await expect.poll(() => started).toBe(count)
+  // It came last, so the others have been refused by then.
+  expect((await get('/v1/quick', other)).status).toBe(503)
+  release()
+  expect((await statusesOf(responses)).filter(status => status === 200).length).toBe(count)
 })
 
 test('a partner that fills its places delays only itself', async () => {

@@ -5,18 +5,27 @@ import { type Problem, problem } from '../../kernel/errors.ts'
 export const others = 'others'
 
 type Limits = {
-  /** Requests of all partners that are worked on at a time. More make batches larger, but every response later. */
+  /** Places of all partners. More make batches larger, but every response later. */
   placesMax: number
   /** Of one partner, while another is active: enough to keep two cores busy, few enough that the other is served within milliseconds. */
   shareMax: number
   othersMax: number
+  /** What a request takes unless it shares statements with others in a batch: it keeps a connection to the database busy. */
+  unbatchedPlaces: number
   /** Requests that wait for places of one owner. A client may send thousands over one connection without awaiting responses. */
   waitingMax: number
   /** A request that has waited this long is refused while its caller still has time to retry. */
   waitMsMax: number
 }
 
-export const limits: Limits = { placesMax: 256, shareMax: 64, othersMax: 32, waitingMax: 4_096, waitMsMax: 2_000 }
+export const limits: Limits = {
+  placesMax: 256,
+  shareMax: 64,
+  othersMax: 128,
+  unbatchedPlaces: 4,
+  waitingMax: 4_096,
+  waitMsMax: 2_000,
+}
 
 // A partner that was last seen longer ago no longer counts as active.
 const activeMsMax = 2_000
@@ -45,8 +54,8 @@ export class Places {
   }
 
   /**
-   * Takes a place for a request, which keeps it until `leave`, or until its caller has disconnected.
-   * @returns undefined if a place was free; otherwise resolves when the request's turn has come
+   * Takes the places of a request, which keeps them until `leave`, or until its caller has disconnected.
+   * @returns undefined if places were free; otherwise resolves when the request's turn has come
    * @throws Problem `ServiceUnavailable` if too many wait, or later, if no place becomes free in time
    */
   enter(request: FastifyRequest, name: string): Promise<void> | undefined {
@@ -68,14 +77,15 @@ export class Places {
     })
   }
 
-  /** Gives the request's place to the next in turn, if it has one. */
+  /** Gives the request's places to the next in turn, if it has any. */
   leave(request: FastifyRequest): void {
     const { placeOf: owner } = request
     if (owner === undefined) return
     request.placeOf = undefined
     this.#holders.delete(request)
-    owner.inUse -= 1
-    if (owner.name !== others) this.#inUse -= 1
+    const places = this.#placesOf(request)
+    owner.inUse -= places
+    if (owner.name !== others) this.#inUse -= places
     if (this.#waiting > 0) this.#admitNext()
   }
 
@@ -91,6 +101,7 @@ export class Places {
     return owner
   }
 
+  // The last request may take more places than are free, so that any limit lets one in.
   #isFree({ name, inUse }: Owner): boolean {
     const { placesMax, shareMax, othersMax } = this.#limits
     if (name === others) return inUse < othersMax
@@ -98,9 +109,14 @@ export class Places {
     return this.#inUse < placesMax && inUse < (partners > 1 ? shareMax : placesMax)
   }
 
+  #placesOf({ route }: FastifyRequest): number {
+    return route.config.isBatched ? 1 : this.#limits.unbatchedPlaces
+  }
+
   #take(owner: Owner, request: FastifyRequest): void {
-    owner.inUse += 1
-    if (owner.name !== others) this.#inUse += 1
+    const places = this.#placesOf(request)
+    owner.inUse += places
+    if (owner.name !== others) this.#inUse += places
     request.placeOf = owner
     this.#holders.add(request)
   }

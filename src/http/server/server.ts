@@ -95,6 +95,8 @@ declare module 'fastify' {
     answerMsMax?: number
     /** The request queues under overload instead of being refused: a probe must not report a busy process as broken. */
     isNeverShed?: boolean
+    /** Shares the statements of its work with other requests. */
+    isBatched?: boolean
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { inDecimals } from '../banks/iso20022.ts'
-import { readStandard18 } from './bank-files-program.ts'
+import { readStandard18 } from './file-rails-program.ts'
 
 type Payment = { account: string; amount: bigint; entryDay: string; returned: bigint; code: string }
 

@@ -4,8 +4,6 @@ import type { Charge } from '../../src/payouts/books/charges.ts'
 import type { Decision as ClosingDecision } from '../../src/payouts/books/decisions.ts'
 import type { OutcomeByHand } from '../../src/payouts/books/outcomes.ts'
 import { BacsBank } from './bacs-bank.ts'
-import { members, ofMember, partners, type SendFault } from './bank-files-model.ts'
-import { type BankFilesProgram, type Decided, floatAtStart, ibans, ukAccounts } from './bank-files-program.ts'
 import {
   alwaysRejected,
   BankWithAccount,
@@ -16,6 +14,9 @@ import {
   type ReportKind,
   type ReturnWay,
 } from './bank-with-account.ts'
+import { members, ofMember, partners, type SendFault } from './file-rails.ts'
+import { type Decided, type FileRailsProgram, ibans, ukAccounts } from './file-rails-program.ts'
+import { floatAtStart, opening } from './world.ts'
 
 const decisions = ['ignore', 'give_back', 'attach', 'book', 'recover', 'write_off'] as const
 type DecisionName = (typeof decisions)[number]
@@ -115,7 +116,7 @@ type PaymentRow = {
 /** One run: the program, its operators, and the banks. */
 export class Scene {
   readonly log: string[] = []
-  readonly #program: BankFilesProgram
+  readonly #program: FileRailsProgram
   readonly #happened: (what: Happening) => void
   readonly #bank: BankWithAccount
   readonly #bacs = new BacsBank()
@@ -125,7 +126,7 @@ export class Scene {
   #now: number
 
   constructor(
-    program: BankFilesProgram,
+    program: FileRailsProgram,
     { startAt, happened }: { startAt: Date; happened: (what: Happening) => void },
   ) {
     this.#program = program
@@ -138,6 +139,12 @@ export class Scene {
         [ibans.own, floatAtStart],
       ]),
     })
+  }
+
+  /** Pays the members so little that a recovery takes the amount that a completion needs, and the rest is owed. */
+  async begin(): Promise<void> {
+    this.#tick()
+    for (const step of opening({ available: 60_000n })) await this.#program.perform(step)
   }
 
   async perform(command: Command): Promise<void> {
@@ -263,17 +270,17 @@ export class Scene {
   }
 
   async #withdraw(member: string, net: bigint): Promise<void> {
-    if ((await this.#program.perform({ do: 'withdraw', member, net })) !== 'ok') {
+    if ((await this.#program.withdraw(member, net)) !== 'ok') {
       // A bank's answer has restricted the member.
-      await this.#program.perform({ do: 'release', member })
-      if ((await this.#program.perform({ do: 'withdraw', member, net })) !== 'ok') return
+      await this.#program.perform({ do: 'release member', member })
+      if ((await this.#program.withdraw(member, net)) !== 'ok') return
     }
     this.#happened('withdraw')
   }
 
   async #send(fault: SendFault): Promise<void> {
     this.#tick(31_000)
-    await this.#program.perform({ do: 'submit' })
+    await this.#program.perform({ do: 'submit withdrawals', answer: 'pending' })
     const [open] = await this.#program.select<{ due: Date | null }>(
       `select max(cut_off_at) as due from payout_batches where status = 'building' and closed_at is null`,
     )
@@ -452,7 +459,7 @@ export class Scene {
       case 'two beside a completion': {
         const member = (await this.#memberOf(exception)) ?? 'm0'
         let done: Decided = 'refused'
-        await this.#program.withdrawBeside(member, 2_000n, async () => {
+        await this.#program.withdraw(member, 2_000n, async () => {
           done = await say('Ada')
           if (done === 'proposed') done = await say('Bob')
           await this.#program.perform({ do: 'read reports' })

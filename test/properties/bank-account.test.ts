@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { extent } from '../runner/extent.ts'
 import { type Command, type DecidedBy, type Happening, happenings, Scene } from './bank-account-scene.ts'
-import type { SendFault } from './bank-files-model.ts'
-import { BankFilesProgram } from './bank-files-program.ts'
 import type { Manner, Rejection, ReportKind, ReturnWay } from './bank-with-account.ts'
 import { checkRuns } from './checked.ts'
+import type { SendFault } from './file-rails.ts'
+import { FileRailsProgram } from './file-rails-program.ts'
 
 // The bank keeps its own account, and the test does not predict the program: whatever was decided, no money may be missing
 // from the books without an exception that reports it.
@@ -18,10 +18,9 @@ const seed = Number(PROPERTY_SEED ?? 2026)
 // A Monday.
 const startAt = new Date('2026-01-12T09:00:00.000Z')
 
-let program: BankFilesProgram
+let program: FileRailsProgram
 beforeAll(async () => {
-  // So little that a recovery takes the amount that a completion needs, and the rest is owed.
-  program = await BankFilesProgram.start(startAt, { available: 60_000 })
+  program = await FileRailsProgram.start(startAt)
 })
 afterAll(() => program.stop())
 
@@ -260,6 +259,7 @@ async function run(commands: Command[], happened: (what: Happening) => void = ()
   await program.reset()
   const scene = new Scene(program, { startAt, happened })
   try {
+    await scene.begin()
     for (const each of commands) await scene.perform(each)
     await scene.end()
   } catch (error) {

@@ -1,22 +1,23 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
 import { extent } from '../runner/extent.ts'
+import { checkRuns, Run } from './checked.ts'
 import {
   type BankFile,
-  BankFilesModel,
   type Batch,
   type Booking,
   type Code,
   type Decision,
   debtorOf,
   type FileForm,
+  type FileRails,
+  ofMember,
   partners,
   type SendFault,
   type Statement,
-  type Step,
-} from './bank-files-model.ts'
-import { BankFilesProgram } from './bank-files-program.ts'
-import { checkRuns } from './checked.ts'
+} from './file-rails.ts'
+import { FileRailsProgram, settings, terms, tiers } from './file-rails-program.ts'
+import { currencyOfRail, opening, type Step, World } from './world.ts'
 
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
@@ -28,9 +29,9 @@ const seed = Number(PROPERTY_SEED ?? 2026)
 const startAt = new Date('2026-01-12T09:00:00.000Z')
 const endAt = new Date('2026-03-20T09:00:00.000Z')
 
-let program: BankFilesProgram
+let program: FileRailsProgram
 beforeAll(async () => {
-  program = await BankFilesProgram.start(startAt)
+  program = await FileRailsProgram.start(startAt)
 })
 afterAll(() => program.stop())
 
@@ -47,49 +48,37 @@ test(`any interleaving of files, duplicates, losses and late returns ends with e
 
 async function runCommands(commands: Command[]): Promise<void> {
   await program.reset()
-  const model = new BankFilesModel({ now: startAt.getTime(), idOf: name => program.idOf(name) })
+  program.now = startAt
+  const idOf = (name: string) => program.idOf(name)
+  const world = new World({ settings, terms, tiers, now: startAt.getTime(), idOf })
+  const { bank: model } = world
   const bank = new Bank(model)
-  const log: string[] = []
-  const fail = (found: string[], cause?: unknown) => {
-    throw new Error(`${found.join('\n')}\n\nafter\n${log.join('\n')}`, { cause })
-  }
+  const run = new Run(world, program)
   const perform = async (step: Step) => {
     // Each step has a separate instant, so that due work has one order.
-    model.now += 1
-    program.now = new Date(model.now)
-    log.push(`${new Date(model.now).toISOString()} ${fc.stringify(step)}`)
-    const expected = step.do === 'send' || step.do === 'submit' ? undefined : model.apply(step)
-    const answer = await program.perform(step).catch(error => fail([String(error)], error))
-    const wanted = expected ?? model.apply(step)
-    if (answer !== wanted) fail([`the model says ${wanted}, the program ${answer}`])
-    const [should, is] = [model.state(), await program.state()]
-    const wrong = [...new Set([...should.keys(), ...is.keys()])].flatMap(key =>
-      should.get(key) === is.get(key)
-        ? []
-        : [`${key}: the model says ${should.get(key) ?? 'nothing'}, the program ${is.get(key) ?? 'nothing'}`],
-    )
-    if (wrong.length > 0) fail(wrong)
+    world.now += 1
+    await run.perform(step)
     const delivered = [...model.batches.values()].filter(({ isDelivered }) => isDelivered)
     const orders = delivered.flatMap(({ name }) => model.paymentsOf(name).map(each => `${each.name} ${each.net}`))
     if (orders.sort().join() !== program.orders().join())
-      fail([`the banks have the orders ${program.orders().join()}, but should have ${orders.join()}`])
+      run.fail([`the banks have the orders ${program.orders().join()}, but should have ${orders.join()}`])
   }
-  for (const command of commands) for (const step of stepsOf(command, { model, bank })) await perform(step)
-  for (const step of theEnd(model, bank)) await perform(step)
-  const open = [...model.withdrawals.values()].filter(({ status }) => status === 'held' || status === 'submitted')
-  if (open.length > 0) fail([`${open.map(({ name }) => name).join()} never ended`])
-  const disagreements = await program.disagreements()
-  if (disagreements.length > 0) fail(disagreements)
+  for (const step of opening({ available: 100_000_000n })) await perform(step)
+  for (const command of commands) for (const step of stepsOf(command, { world, model, bank })) await perform(step)
+  for (const step of theEnd({ world, model, bank })) await perform(step)
+  const open = world.unfinished()
+  if (open.length > 0) run.fail([`${open.join()} never ended`])
+  await run.end()
 }
 
 /** The files that the bank has written, in terms of the model. */
 class Bank {
   readonly files: BankFile[] = []
-  readonly #model: BankFilesModel
+  readonly #model: FileRails
   readonly #bookedOn = new Map<string, string>()
   #serial = 0
 
-  constructor(model: BankFilesModel) {
+  constructor(model: FileRails) {
     this.#model = model
   }
 
@@ -142,7 +131,7 @@ type Answer = {
   oppositeAfter: number | null
 }
 type Command =
-  | { do: 'withdraw'; payments: { member: number; net: bigint }[]; isSubmitted: boolean }
+  | { do: 'withdraw'; payments: { member: number; amount: bigint }[]; isSubmitted: boolean }
   | { do: 'submit' | 'read' | 'poll' }
   | { do: 'send'; fault: SendFault; isAwaited: boolean }
   | { do: 'wait'; hours: number }
@@ -177,9 +166,9 @@ function command(): fc.Arbitrary<Command> {
   const is = <T extends string>(...names: T[]) => fc.constantFrom(...names)
   const rarely = (one: number) => fc.nat({ max: one - 1 }).map(drawn => drawn === one - 1)
   const which = fc.nat({ max: 5 })
-  const net = fc.oneof(
+  const amount = fc.oneof(
     { weight: 5, arbitrary: fc.bigInt({ min: 1_000n, max: 9_000n }) },
-    { weight: 1, arbitrary: fc.bigInt({ min: 9_001n, max: 19_950n }) },
+    { weight: 1, arbitrary: fc.bigInt({ min: 9_001n, max: 20_000n }) },
   )
   const code = fc.constantFrom<Code[]>('AC04', 'MS03', 'AG01', null, 'AM04', 'AM05', 'FF01')
   const says = fc.record({
@@ -208,7 +197,7 @@ function command(): fc.Arbitrary<Command> {
       8,
       fc.record({
         do: is('withdraw'),
-        payments: fc.array(fc.record({ member: fc.nat({ max: 5 }), net }), { minLength: 1, maxLength: 3 }),
+        payments: fc.array(fc.record({ member: fc.nat({ max: 5 }), amount }), { minLength: 1, maxLength: 3 }),
         isSubmitted: fc.boolean(),
       }),
     ],
@@ -255,33 +244,33 @@ function command(): fc.Arbitrary<Command> {
   return fc.oneof(...weighted.map(([weight, arbitrary]) => ({ weight, arbitrary })))
 }
 
-type Scene = { model: BankFilesModel; bank: Bank }
+type Scene = { world: World; model: FileRails; bank: Bank }
 
 /** Expands a command into steps; each step is performed before the next is generated. */
 function* stepsOf(command: Command, scene: Scene): Generator<Step> {
-  const { model, bank } = scene
+  const { world, model, bank } = scene
   switch (command.do) {
     case 'withdraw':
-      for (const { member, net } of command.payments) yield* withdrawal(model, { member: `m${member}`, net })
-      if (command.isSubmitted) yield submission(model)
+      for (const { member, amount } of command.payments) yield* withdrawal(world, { member: `m${member}`, amount })
+      if (command.isSubmitted) yield submission(world)
       break
     case 'submit':
-      yield submission(model)
+      yield submission(world)
       break
     case 'read':
       yield { do: 'read reports' }
       break
     case 'poll':
       // No payment waits longer than a day for its next poll.
-      wait(model, 25)
-      yield { do: 'poll' }
+      wait(world, 25)
+      yield { do: 'poll withdrawals', answer: 'pending' }
       break
     case 'send':
-      if (command.isAwaited) awaitCutOff(model)
+      if (command.isAwaited) awaitCutOff(world)
       yield { do: 'send', fault: command.fault }
       break
     case 'wait':
-      wait(model, command.hours)
+      wait(world, command.hours)
       break
     case 'approve': {
       const waiting = [...model.batches.values()].filter(({ status, isClosed }) => status === 'building' && isClosed)
@@ -299,11 +288,11 @@ function* stepsOf(command: Command, scene: Scene): Generator<Step> {
     }
     case 'remove': {
       if (unsent(model).length === 0) {
-        for (const member of ['m1', 'm4']) yield* withdrawal(model, { member, net: 3_000n })
-        yield submission(model)
+        for (const member of ['m2', 'm3']) yield* withdrawal(world, { member, amount: 3_000n })
+        yield submission(world)
       }
-      const submitted = [...model.withdrawals.values()].filter(({ batch }) => batch !== null)
-      const removable = submitted.filter(({ batch, isRemoved }) => batch && unsent(model).includes(batch) && !isRemoved)
+      const submitted = [...model.payments.values()]
+      const removable = submitted.filter(({ batch, isRemoved }) => unsent(model).includes(batch) && !isRemoved)
       const found = chooseMostly(removable, submitted, command.withdrawal)
       if (found !== undefined) yield { do: 'remove', withdrawal: found.name }
       break
@@ -333,42 +322,44 @@ function* stepsOf(command: Command, scene: Scene): Generator<Step> {
   }
 }
 
-function* withdrawal(model: BankFilesModel, { member, net }: { member: string; net: bigint }): Generator<Step> {
+function* withdrawal(world: World, { member, amount }: { member: string; amount: bigint }): Generator<Step> {
+  const asking: Step = { do: 'create intent', member, amount, currency: currencyOfRail[ofMember(member).rail] }
   // A member restricted after a bank's answer is refused, and then released.
-  if (model.isRestricted(member)) {
-    yield { do: 'withdraw', member, net }
-    yield { do: 'release', member }
+  if (world.isRestricted(member)) {
+    yield asking
+    yield { do: 'release member', member }
   }
-  yield { do: 'withdraw', member, net }
+  yield asking
+  yield { do: 'complete intent', intent: world.newestIntent() }
 }
 
-function submission(model: BankFilesModel): Step {
+function submission(world: World): Step {
   // The hold of a withdrawal.
-  model.now += 31_000
-  return { do: 'submit' }
+  world.now += 31_000
+  return { do: 'submit withdrawals', answer: 'pending' }
 }
 
-function wait(model: BankFilesModel, hours: number): void {
-  model.now = Math.min(model.now + hours * 3_600_000, Math.max(model.now, endAt.getTime()))
+function wait(world: World, hours: number): void {
+  world.now = Math.min(world.now + hours * 3_600_000, Math.max(world.now, endAt.getTime()))
 }
 
 /** Moves to the time when the open batches can be sent. */
-function awaitCutOff(model: BankFilesModel): void {
-  const open = [...model.batches.values()].filter(({ status, isClosed }) => status === 'building' && !isClosed)
-  model.now = Math.max(model.now, ...open.map(({ cutOffAt }) => cutOffAt))
+function awaitCutOff(world: World): void {
+  const open = [...world.bank.batches.values()].filter(({ status, isClosed }) => status === 'building' && !isClosed)
+  world.now = Math.max(world.now, ...open.map(({ cutOffAt }) => cutOffAt))
 }
 
-function unsent(model: BankFilesModel): Batch[] {
+function unsent(model: FileRails): Batch[] {
   return [...model.batches.values()].filter(({ status }) => status === 'building' || status === 'approved')
 }
 
-function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
+function* answering(answer: Answer, { world, model, bank }: Scene): Generator<Step> {
   const isForm = (name: string) => (model.batches.get(name)?.rail === 'pounds') === (answer.form === 'arucs')
   if (!bank.delivered().some(isForm)) {
-    const member = answer.form === 'arucs' ? ['m3', 'm5'] : ['m0', 'm2']
-    for (const each of [...member, ...member]) yield* withdrawal(model, { member: each, net: 2_000n })
-    yield submission(model)
-    awaitCutOff(model)
+    const payees = answer.form === 'arucs' ? ['m1', 'm5'] : ['m0', 'm4']
+    for (const member of [...payees, ...payees]) yield* withdrawal(world, { member, amount: 2_000n })
+    yield submission(world)
+    awaitCutOff(world)
     yield { do: 'send', fault: answer.sentWith }
   }
   // Now and then about a batch that was not sent.
@@ -377,7 +368,9 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
   const batch = name === undefined ? undefined : model.batches.get(name)
   if (batch === undefined) return
   const statements =
-    answer.form === 'pain.002' ? statuses(answer, model, batch.name) : entries(answer, { model, bank }, batch.name)
+    answer.form === 'pain.002'
+      ? statuses(answer, model, batch.name)
+      : entries(answer, { world, model, bank }, batch.name)
   if (statements.length === 0) return
   if (answer.form.startsWith('camt') && answer.fault === 'other currency')
     statements.push({ says: 'money', amount: -100n, reference: null, ...bank.booking(bank.next('F')) })
@@ -397,7 +390,7 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
   }
   const opposite = statements.flatMap(each => oppositeOf(each, { code: answer.wholeCode, bank }))
   if (answer.oppositeAfter === null || opposite.length === 0) return
-  wait(model, 24 * answer.oppositeAfter)
+  wait(world, 24 * answer.oppositeAfter)
   yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements: opposite, fault: 'none' }) }
   if (answer.isRead) yield { do: 'read reports' }
 }
@@ -428,7 +421,7 @@ function oppositeOf(statement: Statement, { code, bank }: { code: Code; bank: Ba
   }
 }
 
-function statuses({ whole, wholeCode, payments, stranger }: Answer, model: BankFilesModel, batch: string): Statement[] {
+function statuses({ whole, wholeCode, payments, stranger }: Answer, model: FileRails, batch: string): Statement[] {
   const of = stranger ? 'strange batch' : batch
   const status =
     whole === 'acknowledged' ? ('ACTC' as const) : whole === 'rejected' ? ('RJCT' as const) : ('PDNG' as const)
@@ -526,9 +519,9 @@ function* money(
   if (isRecorded === 'after') yield* record
 }
 
-function decisionOf(command: Command & { do: 'decide' }, model: BankFilesModel): Decision {
+function decisionOf(command: Command & { do: 'decide' }, model: FileRails): Decision {
   const { decision } = command
-  if (decision === 'attach') return { decision, to: choose([...model.withdrawals.keys()], command.withdrawal) ?? 'w0' }
+  if (decision === 'attach') return { decision, to: choose([...model.payments.keys()], command.withdrawal) ?? 'w0' }
   if (decision === 'book') {
     const { partner, reference } = command
     return {
@@ -541,9 +534,9 @@ function decisionOf(command: Command & { do: 'decide' }, model: BankFilesModel):
 }
 
 /** Sends, answers and decides everything. */
-function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
-  yield submission(model)
-  awaitCutOff(model)
+function* theEnd({ world, model, bank }: Scene): Generator<Step> {
+  yield submission(world)
+  awaitCutOff(world)
   yield { do: 'send', fault: 'none' }
   for (const [name, batch] of model.batches) {
     const isUnsent = ['building', 'approved'].includes(batch.status)
@@ -572,7 +565,7 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
     if (statements.length > 0) yield { do: 'import', file: bank.write(file) }
   }
   // Bacs does not confirm payments: after a week a payment counts as paid.
-  model.now += 7 * 86_400_000
+  world.now += 7 * 86_400_000
   yield { do: 'send', fault: 'none' }
   for (const exception of model.openQuestions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
   yield { do: 'send', fault: 'none' }

@@ -1,16 +1,18 @@
 /**
- * A reference model of the contract's money rules: a few maps in memory, no database, and no code of the program. Instants
- * are milliseconds since 1970, amounts are in minor units.
+ * A reference model of the contract's money rules for one partner: a few maps in memory, no database, and no code of the program.
+ * Instants are milliseconds since 1970, amounts are in minor units.
  *
  * It has no ledger. A deduction is what a member took out of a cycle; the ledger must independently arrive at the same.
  */
 
 export type Currency = 'GBP' | 'EUR'
 export type TierName = 'Bronze' | 'Gold' | 'Daily' | 'Silver EU'
-export type AccountName = 'A' | 'B' | 'failing' | 'none'
+export type AccountName = 'A' | 'B' | 'EU' | 'failing' | 'none'
 export type Outcome = 'paid' | 'failed' | 'returned'
-/** The bank's response when it is sent payments or polled about them; 'silent' is a failed call. */
+/** The response of a polled bank when it is sent payments or polled about them; 'silent' is a failed call. */
 export type BankAnswer = Outcome | 'pending' | 'unknown' | 'silent'
+/** What a bank's reason for not paying means for the member. */
+export type Restriction = 'account' | 'review'
 
 export type Terms = {
   feeFixed: bigint
@@ -57,7 +59,8 @@ export type Step =
   | { do: 'offboard member'; member: string }
   | { do: 'reinstate member'; member: string }
   | { do: 'activate member'; member: string }
-  | { do: 'fund float'; amount: bigint; currency: Currency }
+  | { do: 'release member'; member: string }
+  | { do: 'fund float'; amount: bigint; currency: Currency; partner?: string }
   | { do: 'withdraw from float'; amount: bigint; currency: Currency }
   | { do: 'withdraw revenue'; amount: bigint; currency: Currency }
   | { do: 'issue invoice'; currency: Currency }
@@ -77,6 +80,29 @@ export type Step =
   | { do: 'read balance'; member: string }
   | { do: 'read deductions'; cycle: string }
   | { do: 'read statement'; member: string; currency: Currency; asOf: number }
+
+/** The entity whose partner a step concerns; undefined if it concerns all. */
+export function subjectOf(step: Step): string | undefined {
+  if ('partner' in step) return step.partner
+  if ('member' in step) return step.member
+  if ('intent' in step) return step.intent
+  return 'lines' in step ? step.lines[0]?.member : undefined
+}
+
+/** Names entities in order of creation, also across partners: m0, m1, i0, … */
+export class Names {
+  readonly #counts = new Map<string, number>()
+
+  next(kind: string): string {
+    const count = this.count(kind)
+    this.#counts.set(kind, count + 1)
+    return `${kind}${count}`
+  }
+
+  count(kind: string): number {
+    return this.#counts.get(kind) ?? 0
+  }
+}
 
 // In the order in which the program lists them.
 const currencies = ['EUR', 'GBP'] as const
@@ -142,6 +168,9 @@ export class Model {
   readonly runs = new Map<string, Run>()
   readonly cycles = new Map<string, Cycle>()
   readonly invoices = new Map<string, Invoice>()
+  readonly #names: Names
+  readonly #partner: string
+  readonly #restricted = new Map<string, Set<Restriction>>()
   readonly #balances = new Sums<keyof Balance>()
   readonly #deductions = new Sums<string>()
   readonly #settled = new Map<string, Settled>()
@@ -162,11 +191,25 @@ export class Model {
     terms,
     tiers,
     now,
-  }: { settings: Settings; terms: Record<TierName, Terms>; tiers: TierName[]; now: number }) {
+    partner = 'partner',
+    names = new Names(),
+  }: {
+    settings: Settings
+    terms: Record<TierName, Terms>
+    tiers: readonly TierName[]
+    now: number
+    partner?: string
+    names?: Names
+  }) {
+    this.#partner = partner
+    this.#names = names
     this.now = now
     this.settings = settings
     this.terms = new Map(Object.entries(terms) as [TierName, Terms][])
-    for (const tier of tiers) this.members.set(`m${this.members.size}`, { status: 'active', tier, account: 'A' })
+    for (const tier of tiers) {
+      const account = currencyOf[tier] === 'EUR' ? 'EU' : 'A'
+      this.members.set(names.next('m'), { status: 'active', tier, account })
+    }
     const { cycleDays } = settings
     this.#openCycle(anchorDay + Math.floor((this.#dayOf(now) - anchorDay) / cycleDays) * cycleDays)
   }
@@ -189,6 +232,7 @@ export class Model {
     const see = (key: string, ...words: (string | bigint | number | boolean)[]) => seen.set(key, words.join(' '))
     see('paused', this.#isPaused)
     for (const [name, { status, tier, account }] of this.members) see(`member ${name}`, status, tier, account)
+    for (const [name, reasons] of this.#restricted) see(`restricted ${name}`, ...[...reasons].sort())
     for (const [name, { firstDay, status, settled }] of this.cycles) {
       see(`cycle ${name}`, dayText(firstDay), dayText(firstDay + this.settings.cycleDays - 1), status, settled)
     }
@@ -251,6 +295,15 @@ export class Model {
     })
   }
 
+  isRestricted(member: string): boolean {
+    return this.#restricted.has(member)
+  }
+
+  /** Whether it has this member, intent or withdrawal, or is this partner. */
+  has(name: string): boolean {
+    return [this.members, this.intents, this.withdrawals].some(all => all.has(name)) || name === this.#partner
+  }
+
   lowerLimit(member: string): bigint {
     return lowestAmount(this.#termsOf(member))
   }
@@ -274,7 +327,7 @@ export class Model {
       case 'cancel withdrawal':
         return this.#cancelWithdrawal(step.withdrawal)
       case 'report payout':
-        return this.#reportPayout(step)
+        return this.reportPayout(step)
       case 'settle':
         return this.#settle(step)
       case 'receive settlement':
@@ -292,12 +345,15 @@ export class Model {
         return this.#reinstate(step.member)
       case 'activate member':
         return this.#activate(step.member)
+      case 'release member':
+        this.#restricted.delete(step.member)
+        return
       case 'fund float':
-        this.#move(step, 1n)
+        this.move(step)
         return
       case 'withdraw from float':
-        if (step.amount > this.#free(step.currency)) throw new Refusal('422', 'UnprocessableEntity')
-        this.#move(step, -1n)
+        if (step.amount > this.free(step.currency)) throw new Refusal('422', 'UnprocessableEntity')
+        this.move({ ...step, amount: -step.amount })
         return
       case 'withdraw revenue':
         return this.#withdrawRevenue(step)
@@ -326,7 +382,7 @@ export class Model {
         this.#expire()
         return
       case 'submit withdrawals':
-        this.#submit(step.answer)
+        for (const { name } of this.submitDue()) this.#submitToBank(name, step.answer)
         return
       case 'poll withdrawals':
         this.#poll(step.answer)
@@ -363,7 +419,7 @@ export class Model {
       throw new Refusal('400', [...unpayable].map(member => `MemberNotEligible ${member}`).join(', '))
     }
     const scheduledFor = this.now + this.settings.graceMinutes * minuteMs
-    const name = `r${this.runs.size}`
+    const name = this.#names.next('r')
     const run: Run = { status: 'Scheduled', cycle: this.openCycle(), lines, scheduledFor, availableAt: 0 }
     this.runs.set(name, run)
     this.#emit('pay_run.scheduled', name)
@@ -422,7 +478,7 @@ export class Model {
     const terms = this.#termsOf(name)
     const fee = feeOf(terms, amount)
     const memberFee = terms.feePayer === 'member' ? fee : 0n
-    const intent = `i${this.intents.size}`
+    const intent = this.#names.next('i')
     this.intents.set(intent, {
       ...{ status: 'pending', member: name, cycle: this.openCycle(), currency, amount },
       ...{ net: amount - memberFee, fee: memberFee, employerFee: fee - memberFee, account: member.account },
@@ -439,7 +495,8 @@ export class Model {
     const terms = this.#termsOf(name)
     if (this.#isPaused || this.#isLow(currency)) throw new Refusal('422', 'UnprocessableEntity', 'after 300')
     const ineligible = new Refusal('422', 'MemberNotEligible', name)
-    if (status !== 'active') throw ineligible
+    const restrictions = this.#restricted.get(name)
+    if (status !== 'active' || restrictions?.has('review')) throw ineligible
     const counted = [...this.withdrawals.values()].filter(
       withdrawal =>
         this.#quoted(withdrawal.intent).member === name && ['held', 'submitted', 'paid'].includes(withdrawal.status),
@@ -448,7 +505,8 @@ export class Model {
     if (today.length >= (terms.withdrawalsPerDay ?? Infinity)) throw ineligible
     const thisCycle = counted.filter(({ intent }) => this.#quoted(intent).cycle === this.openCycle())
     if (thisCycle.length >= (terms.withdrawalsPerCycle ?? Infinity)) throw ineligible
-    if (account === 'none' || account === 'failing') throw new Refusal('422', 'BankAccountInvalid')
+    const isRefused = restrictions?.has('account') ?? false
+    if (account === 'none' || account === 'failing' || isRefused) throw new Refusal('422', 'BankAccountInvalid')
     const lower = lowestAmount(terms)
     if (amount < lower) throw new Refusal('422', 'AmountBelowLowerLimit', `${lower} ${currency}`)
     if (amount > terms.upperLimit) {
@@ -472,7 +530,7 @@ export class Model {
     if (isOutdated) throw new Refusal('409', 'Conflict')
     this.#refuse(member, amount)
     const balanceAfter = this.available(member) - amount
-    const withdrawal = `w${this.withdrawals.size}`
+    const withdrawal = this.#names.next('w')
     this.withdrawals.set(withdrawal, {
       ...{ status: 'held', intent: name, adjustedIn: null, balanceAfter, createdAt: this.now },
       dueAt: this.now + this.settings.holdSeconds * 1_000,
@@ -521,10 +579,11 @@ export class Model {
     this.#transition(name, 'cancelled')
   }
 
-  #submit(answer: BankAnswer): void {
+  /** Submits the due withdrawals. @returns their names, and the net amounts that the bank is asked to pay */
+  submitDue(): { name: string; member: string; net: bigint }[] {
     const due = [...this.withdrawals].filter(([, { status, dueAt }]) => status === 'held' && dueAt <= this.now)
     for (const [name] of due) this.#transition(name, 'submitted')
-    for (const [name] of due) this.#submitToBank(name, answer)
+    return due.map(([name, { intent }]) => ({ name, ...this.#quoted(intent) }))
   }
 
   // The clock has advanced by more than the longest wait, so that every submitted withdrawal is polled.
@@ -546,11 +605,19 @@ export class Model {
 
   #applyAnswer(withdrawal: string, answer: BankAnswer): void {
     if (answer === 'paid' || answer === 'failed' || answer === 'returned') {
-      this.#reportPayout({ withdrawal, outcome: answer })
+      this.reportPayout({ withdrawal, outcome: answer })
     }
   }
 
-  #reportPayout({ withdrawal: name, outcome }: { withdrawal: string; outcome: Outcome }): string {
+  reportPayout({
+    withdrawal: name,
+    outcome,
+    restriction = null,
+  }: {
+    withdrawal: string
+    outcome: Outcome
+    restriction?: Restriction | null
+  }): string {
     const withdrawal = this.withdrawals.get(name)
     if (withdrawal === undefined) throw new Refusal('404', 'NotFound')
     const { status } = withdrawal
@@ -558,6 +625,10 @@ export class Model {
     if (status === 'submitted' && outcome === 'returned') this.#transition(name, 'paid')
     const isNews = withdrawal.status === 'submitted' || (withdrawal.status === 'paid' && outcome === 'returned')
     if (isNews) this.#transition(name, outcome)
+    if (isNews && restriction !== null && outcome !== 'paid') {
+      const { member } = this.#quoted(withdrawal.intent)
+      this.#restricted.set(member, new Set([...(this.#restricted.get(member) ?? []), restriction]))
+    }
     if (isNews) return 'changed'
     const isKnown = status === outcome || (status === 'returned' && outcome === 'paid')
     return isKnown ? 'known' : 'contradiction'
@@ -591,7 +662,7 @@ export class Model {
   // Pay cycles and settlement.
 
   #openCycle(firstDay: number): void {
-    const name = `c${this.cycles.size}`
+    const name = this.#names.next('c')
     this.cycles.set(name, { firstDay, status: 'Open', settled: false })
     this.#emit('pay_cycle.opened', name)
   }
@@ -716,7 +787,7 @@ export class Model {
 
   #withdrawRevenue({ amount, currency }: { amount: bigint; currency: Currency }): undefined {
     if (amount < 1n) throw new Refusal('409', 'Conflict')
-    const free = this.#free(currency) - (this.#floors.get(currency)?.floor ?? 0n)
+    const free = this.free(currency) - (this.#floors.get(currency)?.floor ?? 0n)
     if (amount > this.revenueInFloat(currency) || amount > free) throw new Refusal('422', 'UnprocessableEntity')
     this.#takenOut.add(amount, currency)
     this.#accounts.add(-amount, 'float', currency)
@@ -728,7 +799,7 @@ export class Model {
   #issueInvoice(currency: Currency): string {
     const sum = this.#accounts.of('employer fees', currency)
     if (sum <= 0n) throw new Refusal('409', 'Conflict')
-    const name = `v${this.invoices.size}`
+    const name = this.#names.next('v')
     this.invoices.set(name, { status: 'open', currency, sum })
     this.#accounts.add(-sum, 'employer fees', currency)
     this.#accounts.add(sum, 'invoiced', currency)
@@ -850,9 +921,10 @@ export class Model {
 
   // The float.
 
-  #move({ amount, currency }: { amount: bigint; currency: Currency }, sign: 1n | -1n): void {
-    this.#accounts.add(sign * amount, 'float', currency)
-    this.#accounts.add(sign * amount, 'funding', currency)
+  /** Moves money into the float or, if negative, out of it. */
+  move({ amount, currency }: { amount: bigint; currency: Currency }): void {
+    this.#accounts.add(amount, 'float', currency)
+    this.#accounts.add(amount, 'funding', currency)
     this.#updateLowAlert(currency)
   }
 
@@ -869,16 +941,16 @@ export class Model {
     const limit = this.#floors.get(currency)
     if (limit === undefined) return
     const isLow = this.#isLow(currency)
-    if (isLow && !limit.isAlerted) this.#emit('float.low', 'partner')
+    if (isLow && !limit.isAlerted) this.#emit('float.low', this.#partner)
     limit.isAlerted = isLow
   }
 
   #isLow(currency: Currency): boolean {
     const limit = this.#floors.get(currency)
-    return limit !== undefined && this.#free(currency) < limit.floor
+    return limit !== undefined && this.free(currency) < limit.floor
   }
 
-  #free(currency: Currency): bigint {
+  free(currency: Currency): bigint {
     return this.#accounts.of('float', currency) - this.#accounts.of('pending', currency)
   }
 

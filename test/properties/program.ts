@@ -11,6 +11,7 @@ import { type Issue, Problem } from '../../src/kernel/errors.ts'
 import { type IdKind, newId } from '../../src/kernel/ids.ts'
 import { floatsToFold, foldFloatChanges } from '../../src/ledger/ledger.ts'
 import * as members from '../../src/members/members.ts'
+import { release } from '../../src/members/restrictions.ts'
 import { createKey, scopes } from '../../src/partners/api-keys.ts'
 import { createClock } from '../../src/partners/clocks.ts'
 import { createPartner, type Partner, pausePartner, resumePartner } from '../../src/partners/partners.ts'
@@ -34,7 +35,7 @@ import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import type { TaskContext, TaskName, Tasks } from '../../src/worker/task.ts'
 import type { Harness } from '../harness/harness.ts'
-import { badAccount, goodAccount } from '../harness/samples.ts'
+import { badAccount, euAccount, goodAccount } from '../harness/samples.ts'
 import {
   type AccountName,
   type BankAnswer,
@@ -42,6 +43,7 @@ import {
   type Line,
   type Settings,
   type Step,
+  subjectOf,
   type Terms,
   type TierName,
 } from './model.ts'
@@ -49,6 +51,7 @@ import {
 const accounts = {
   A: goodAccount,
   B: { ...goodAccount, sortCode: '107999', accountNumber: '88837491' },
+  EU: euAccount,
   failing: badAccount,
   none: null,
 } as const satisfies Record<AccountName, object | null>
@@ -57,7 +60,10 @@ const kinds = { m: 'member', i: 'withdrawalIntent', w: 'withdrawal', v: 'invoice
 
 const log = pino({ level: 'silent' })
 
-type Base = { settings: Settings; partner: Partner; memberIds: string[]; key: string }
+type Base = { name: string; settings: Settings; partner: Partner; memberIds: string[]; key: string }
+
+/** Gives the channels that pay withdrawals. */
+export type Bank = (context: { db: Db; now: () => Date; partnerIdOf: (name: string) => string }) => Channel[]
 
 /**
  * The program on a real database, driven in terms of the model. Each step runs the operations and tasks that serve
@@ -73,14 +79,20 @@ export class Program {
   readonly #vacuuming: string
   readonly #bases: Map<string, Base>
   readonly #tasks: Partial<Tasks>
+  readonly #owners = new Map<string, Base>()
   readonly #bank = new Map<string, string>()
   #answer: BankAnswer = 'pending'
   #base: Base
+  /** The partners of the run. */
+  #run: Base[] = []
   #names = new Map<string, string>()
   #ids = new Map<string, string>()
   #counts = new Map<string, number>()
 
-  /** Empties the harness's database and adds one partner with members per entry of `all`. */
+  /**
+   * Empties the harness's database and adds one partner with members per entry of `all`.
+   * @param options.bank by default a bank that is polled, and answers as the steps demand
+   */
   static async start(
     harness: Harness,
     {
@@ -88,16 +100,23 @@ export class Program {
       terms,
       tiers,
       now,
-    }: { all: Record<string, Settings>; terms: Record<TierName, Terms>; tiers: TierName[]; now: Date },
+      bank,
+    }: {
+      all: Record<string, Settings>
+      terms: Record<TierName, Terms>
+      tiers: readonly TierName[]
+      now: Date
+      bank?: Bank
+    },
   ): Promise<Program> {
     const { host, user, superuser, database } = harness
-    // A single connection, so that its session settings apply to every statement.
-    const { db, pool } = connect({ host, user, database }, { log, connectionsMax: 1 })
+    // Durability is tested elsewhere; waiting for the disk would take half the time.
+    const options = encodeURIComponent('-c synchronous_commit=off -c plan_cache_mode=force_generic_plan')
+    const address = `postgres://${user}@/${database}?host=${encodeURIComponent(host)}&options=${options}`
+    const { db, pool } = connect(address, { log, connectionsMax: 10 })
     pool.on('connect', planOnce)
     // The program runs with its own role only, which may not delete from append-only tables.
     const cleaner = connect({ host, user: superuser, database }, { log, connectionsMax: 1 })
-    // Durability is tested elsewhere; waiting for the disk would take half the time.
-    await pool.query('set synchronous_commit = off; set plan_cache_mode = force_generic_plan')
     await cleaner.pool.query('set synchronous_commit = off')
     const { rows } = await pool.query<{ name: string }>(
       `select format('%I.%I', schemaname, tablename) as name from pg_tables
@@ -118,13 +137,18 @@ export class Program {
     const vacuuming = `vacuum ${rows.map(({ name }) => name).join(', ')}`
     return new Program(
       { harness, db, pool, cleaner },
-      { resetting: asReplica(`${deletion}\n${restoration}`), vacuuming, bases },
+      { resetting: asReplica(`${deletion}\n${restoration}`), vacuuming, bases, bank },
     )
   }
 
   private constructor(
     { harness, db, pool, cleaner }: { harness: Harness; db: Db; pool: pg.Pool; cleaner: ReturnType<typeof connect> },
-    { resetting, vacuuming, bases }: { resetting: string; vacuuming: string; bases: Map<string, Base> },
+    {
+      resetting,
+      vacuuming,
+      bases,
+      bank,
+    }: { resetting: string; vacuuming: string; bases: Map<string, Base>; bank: Bank | undefined },
   ) {
     this.#harness = harness
     this.#db = db
@@ -139,21 +163,32 @@ export class Program {
       ...closingTasks,
       ...withdrawalTasks,
       ...floatTasks,
-      ...payoutTasks([this.#rail()]),
+      ...payoutTasks(
+        bank?.({ db, now: () => this.now, partnerIdOf: name => known(bases.get(name)).partner.id }) ?? [this.#rail()],
+      ),
     }
   }
 
-  /** Restores the initial state, for a run with the partner of this name. */
-  async reset(name: string): Promise<void> {
+  /** Restores the initial state, for a run with the partners of these names. */
+  async reset(...partners: string[]): Promise<void> {
     await this.#cleaner.pool.query(this.#resetting)
-    this.#base = known(this.#bases.get(name))
-    this.#names = new Map(Object.entries(accounts).map(([key, account]) => [account?.accountNumber ?? 'null', key]))
+    this.#run = partners.map(name => known(this.#bases.get(name)))
+    this.#names = new Map(
+      Object.entries(accounts).map(([name, account]) => [
+        account === null ? 'null' : 'iban' in account ? account.iban : account.accountNumber,
+        name,
+      ]),
+    )
     this.#ids = new Map()
     this.#counts = new Map()
+    this.#owners.clear()
     this.#bank.clear()
     this.#polled.clear()
-    this.#name('partner', this.#base.partner.id)
-    for (const [at, memberId] of this.#base.memberIds.entries()) this.#name(`m${at}`, memberId)
+    for (const base of this.#run) {
+      this.#base = base
+      this.#name(this.#run.length === 1 ? 'partner' : base.name, base.partner.id)
+      for (const memberId of base.memberIds) this.#nameNew('m', memberId)
+    }
   }
 
   async stop(): Promise<void> {
@@ -189,14 +224,21 @@ export class Program {
     }
   }
 
-  /** Returns the observable state, under the names of the model. */
+  /** Returns the observable state, under the names of the model; of several partners, each key begins with a partner's name. */
   async state(): Promise<Map<string, string>> {
-    const { rows } = await this.#pool.query<ObservedRow>(everything, [this.#base.partner.id])
+    if (this.#run.length === 1) return await this.#stateOf(this.#base)
+    const all = new Map<string, string>()
+    for (const base of this.#run)
+      for (const [key, value] of await this.#stateOf(base)) all.set(`${base.name} ${key}`, value)
+    return all
+  }
+
+  async #stateOf({ partner }: Base): Promise<Map<string, string>> {
+    const { rows } = await this.#pool.query<ObservedRow>(everything, [partner.id])
     // Cycles are created without a step, so their ids get names here, in order of start date.
     const cycles = rows.filter(({ kind }) => kind === 'cycle')
-    for (const [at, { id }] of cycles.sort((a, b) => (a.words[0] ?? '').localeCompare(b.words[0] ?? '')).entries()) {
-      this.#name(`c${at}`, id)
-    }
+    for (const { id } of cycles.sort((a, b) => (a.words[0] ?? '').localeCompare(b.words[0] ?? '')))
+      this.#nameNew('c', id)
     const named = (word: string | null) => this.#names.get(`${word}`) ?? word ?? 'none'
     const observed = new Map(
       rows.map(({ kind, id, more, words }) => [
@@ -221,6 +263,7 @@ export class Program {
   }
 
   async #perform(step: Step): Promise<string | undefined> {
+    this.#base = this.#owners.get(subjectOf(step) ?? '') ?? known(this.#run[0])
     const { partner } = this.#base
     const [now, partnerId] = [this.now, partner.id]
     switch (step.do) {
@@ -331,6 +374,11 @@ export class Program {
         await this.#within(tx => members.change(tx, { partner, command, now }))
         return
       }
+      case 'release member': {
+        const memberId = this.#id(step.member)
+        await this.#within(tx => release(tx, { partnerId, memberId }))
+        return
+      }
       case 'fund float':
       case 'withdraw from float': {
         const { amount, currency } = step
@@ -376,19 +424,19 @@ export class Program {
         }
         return
       case 'make pay runs available':
-        return await this.#work('make-pay-runs-available')
+        return await this.work('make-pay-runs-available')
       case 'expire intents':
-        return await this.#work('expire-intents')
+        return await this.work('expire-intents')
       case 'submit withdrawals':
         this.#answer = step.answer
-        return await this.#work('submit-withdrawals')
+        return await this.work('submit-withdrawals')
       case 'poll withdrawals':
         this.#answer = step.answer
-        return await this.#work('ask-about-withdrawals')
+        return await this.work('ask-about-withdrawals')
       case 'close cycles':
-        return await this.#work('close-pay-cycles')
+        return await this.work('close-pay-cycles')
       case 'watch floats':
-        return await this.#work('watch-floats')
+        return await this.work('watch-floats')
       case 'read balance':
         return await this.#readBalance(this.#id(step.member))
       case 'read deductions':
@@ -455,11 +503,17 @@ export class Program {
     return `available ${closing.available} owed ${closing.owed}`
   }
 
+  /** Connected with the role of the program. */
+  get db(): Db {
+    return this.#db
+  }
+
   async #within<T>(operation: (tx: Tx) => Promise<T>): Promise<T> {
     return await this.#db.transaction().execute(operation)
   }
 
-  async #work(task: TaskName): Promise<undefined> {
+  /** Runs a task of the worker once. */
+  async work(task: TaskName): Promise<undefined> {
     const context: TaskContext = { db: this.#db, log, now: () => this.now }
     await known(this.#tasks[task])(context)
   }
@@ -537,6 +591,17 @@ export class Program {
   #name(name: string, id: string): void {
     this.#names.set(id, name)
     this.#ids.set(name, id)
+    this.#owners.set(name, this.#base)
+  }
+
+  /** The id of an entity of the model. */
+  idOf(name: string): string {
+    return known(this.#ids.get(name))
+  }
+
+  /** The name of an entity in the model. */
+  nameOf(id: string): string {
+    return known(this.#names.get(id))
   }
 
   #inNames(text: string): string {
@@ -552,7 +617,7 @@ async function addPartner(
     terms,
     tiers,
     now,
-  }: { name: string; settings: Settings; terms: Record<TierName, Terms>; tiers: TierName[]; now: Date },
+  }: { name: string; settings: Settings; terms: Record<TierName, Terms>; tiers: readonly TierName[]; now: Date },
 ): Promise<Base> {
   const { graceMinutes, intentMinutes, holdSeconds, autoActivate, shortfallPolicy, timeZone, cycleDays } = settings
   const partner = await createPartner(tx, {
@@ -576,7 +641,9 @@ async function addPartner(
     .insertInto('members')
     .values(
       tiers.map((tier, at) => ({
-        ...{ ...common, ...accounts.A, id: memberIds[at] ?? '', tier, email: `m${at}@example.com` },
+        ...{ ...common, accountHolder: null, sortCode: null, accountNumber: null, iban: null },
+        ...accounts[currencyOf[tier] === 'EUR' ? 'EU' : 'A'],
+        ...{ id: memberIds[at] ?? '', tier, email: `m${at}@example.com` },
         ...{ enablePayroll: true, createdAt: now, updatedAt: now, instructedAt: now },
       })),
     )
@@ -585,7 +652,7 @@ async function addPartner(
   const { secret } = await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
   // Creates the clock in advance, because the first move of a new clock waits for other processes.
   await createClock(tx, partner.id)
-  return { settings, partner, memberIds, key: secret }
+  return { name, settings, partner, memberIds, key: secret }
 }
 
 type ObservedRow = { kind: string; id: string; more: string[]; words: (string | null)[] }
@@ -595,8 +662,12 @@ const everything = `
     select 'paused' as kind, '' as id, '{}'::text[] as more, array[paused::text] as words
       from partners where id = $1
     union all
-    select 'member', id, '{}', array[status, tier, coalesce(account_number, 'null')]
+    select 'member', id, '{}', array[status, tier, coalesce(account_number, iban, 'null')]
       from members where partner_id = $1
+    union all
+    select 'restricted', id, '{}', array_remove(array[case when account_refused is not null then 'account' end,
+                                                      case when review_reason is not null then 'review' end], null)
+      from members where partner_id = $1 and (account_refused is not null or review_reason is not null)
     union all
     select 'cycle', id, '{}', array[start_date::text, end_date::text, status, (settled_at is not null)::text]
       from pay_cycles where partner_id = $1

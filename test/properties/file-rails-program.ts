@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
-import pino from 'pino'
 import { sql, type Tx } from '../../src/database/database.ts'
 import * as float from '../../src/float/float.ts'
-import { release } from '../../src/members/restrictions.ts'
 import { approve } from '../../src/payouts/books/approvals.ts'
 import type { Decision as ClosingDecision } from '../../src/payouts/books/decisions.ts'
 import { decide, decideOutcomeOfTwo } from '../../src/payouts/books/decisions-of-two.ts'
@@ -17,8 +15,6 @@ import { type Delivery, NotDelivered } from '../../src/payouts/delivery/delivery
 import { sepaFormat } from '../../src/payouts/formats/sepa/format.ts'
 import { stateWithoutAdvice } from '../../src/payouts/formats/standard18/entry-day.ts'
 import { standard18Format } from '../../src/payouts/formats/standard18/format.ts'
-import { payoutTasks } from '../../src/payouts/tasks.ts'
-import { verify } from '../../src/verification/verify.ts'
 import { euroRail, FileBank, ownIban } from '../banks/file-bank.ts'
 import {
   accountReport,
@@ -29,118 +25,105 @@ import {
   transaction,
   wholeBatch,
 } from '../banks/iso20022.ts'
-import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
-import { euAccount, goodAccount } from '../harness/samples.ts'
+import { bronze, gold, silver } from '../harness/samples.ts'
 import { closeException } from '../payouts/two-person-decisions.ts'
 import {
   type BankFile,
+  type BankStep,
   type Decision,
+  isBankStep,
   limits,
-  members,
   ofMember,
   partners,
   type RailName,
   type SendFault,
   type Statement,
-  type Step,
   strangers,
-} from './bank-files-model.ts'
+} from './file-rails.ts'
 import { installKiller, type Killer } from './killer.ts'
-import { type Snapshot, takeSnapshot } from './snapshot.ts'
+import type { Settings } from './model.ts'
+import { Program } from './program.ts'
+import { currencyOfRail, type Step } from './world.ts'
 
 /** The accounts from which the pounds rail pays. */
 export const ukAccounts = { default: '55779911', own: '11223344' }
 export const ibans = { default: ownIban, own: 'DE02120300000000202051', other: 'DE89370400440532013000' }
-const currencies = { euros: 'EUR', pounds: 'GBP' } as const
-// The tiers take a fee from the member.
-const fee = 50n
-export const floatAtStart = 1_000_000_000n
-
 /** The result of one person's decision. */
 export type Decided = 'closed' | 'decided' | 'proposed' | 'repeated' | 'refused'
 
+export const settings = {
+  ...{ graceMinutes: 0, intentMinutes: 15, holdSeconds: 30, autoActivate: true, shortfallPolicy: 'carry' },
+  ...{ timeZone: { name: 'UTC', offsetMinutes: 0 }, cycleDays: 14, reportsArrivals: true },
+} as const satisfies Settings
+export const terms = { Bronze: bronze, Gold: gold, Daily: silver, 'Silver EU': silver }
+/** Of the members of each partner. */
+export const tiers = ['Silver EU', 'Gold'] as const
+
 type Known = {
   harness: Harness
-  snapshot: Snapshot
-  tasks: ReturnType<typeof payoutTasks>
+  program: Program
   banks: Record<RailName, FileBank>
   setFault: (fault: SendFault) => void
   killer: Killer
-  /** Names of partners and members, and their ids. */
-  ids: ReadonlyMap<string, string>
-  keys: ReadonlyMap<string, string>
 }
 
-/** The program with two file rails on a real database, driven in terms of the model. */
-export class BankFilesProgram {
+/** The program with two file rails, driven in terms of the world. */
+export class FileRailsProgram {
   readonly #of: Known
+  /** Names of batches, references and message ids, and their ids. */
   #ids = new Map<string, string>()
   #names = new Map<string, string>()
-  #withdrawals = 0
   #files = 0
   /** The creation time of each bank message, so that repeated messages have the same bytes. */
   readonly #madeAt = new Map<string, Date>()
 
-  static async start(startAt: Date, { available = 100_000_000 } = {}): Promise<BankFilesProgram> {
-    const harness = await startHarness({ bankOf: () => 'connected', startAt })
-    const { db, clock } = harness
-    const ids = new Map<string, string>()
-    const keys = new Map<string, string>()
-    const all = [{ partner: harness.partner, key: harness.key }, harness.other, await harness.addPartner('Third')]
-    for (const [index, name] of partners.entries()) {
-      const { partner, key } = known(all[index])
-      ids.set(name, partner.id)
-      keys.set(name, key)
-      const amount = { amount: floatAtStart, currency: 'EUR' } as const
-      await db.transaction().execute(tx => float.fund(tx, { partnerId: partner.id, amount, now: startAt }))
-    }
-    for (const name of members) {
-      const { partner, rail } = ofMember(name)
-      const terms =
-        rail === 'euros'
-          ? ({ tier: 'Silver EU', account: euAccount, currency: 'EUR' } as const)
-          : ({ tier: 'Silver', account: goodAccount, currency: 'GBP' } as const)
-      ids.set(name, await harness.addMember({ available, key: known(keys.get(partner)), ...terms }))
-    }
+  static async start(startAt: Date): Promise<FileRailsProgram> {
+    const harness = await startHarness({ startAt })
     const banks = { euros: new FileBank(), pounds: new FileBank() }
     let fault: SendFault = 'none'
-    const settings = settingsOf({
-      ownDebtor: known(ids.get('p2')),
-      deliveryOf: rail => withFault(banks[rail], () => fault),
+    const program = await Program.start(harness, {
+      ...{ all: { p0: settings, p1: settings, p2: settings }, terms, tiers, now: startAt },
+      bank: ({ db, now, partnerIdOf }) =>
+        settingsOf({ ownDebtor: partnerIdOf('p2'), deliveryOf: rail => withFault(banks[rail], () => fault) }).map(
+          settings => fileChannel({ db, now, settings }),
+        ),
     })
-    const tasks = payoutTasks(settings.map(each => fileChannel({ db, now: clock.now, settings: each })))
     const setFault = (to: SendFault) => {
       fault = to
     }
-    const snapshot = await takeSnapshot(harness)
-    const killer = await installKiller(harness)
-    return new BankFilesProgram({ harness, snapshot, tasks, banks, setFault, killer, ids, keys })
+    return new FileRailsProgram({ harness, program, banks, setFault, killer: await installKiller(harness) })
   }
 
   private constructor(of: Known) {
     this.#of = of
   }
 
+  get now(): Date {
+    return this.#of.program.now
+  }
+
   set now(to: Date) {
-    this.#of.harness.clock.set(to)
+    this.#of.program.now = to
   }
 
   /** Restores the initial state. */
   async reset(): Promise<void> {
-    const { snapshot, banks, ids } = this.#of
-    await snapshot.restore()
+    const { program, banks } = this.#of
+    await program.reset(...partners)
     this.#madeAt.clear()
     for (const { outbox, inbox, rejected } of Object.values(banks))
       for (const each of [outbox, inbox, rejected]) each.clear()
-    this.#ids = new Map([...ids, ['stranger', strangers.payment], ['strange batch', strangers.batch]])
-    this.#names = new Map([...this.#ids].map(([name, id]) => [id, name]))
-    this.#withdrawals = 0
+    this.#ids = new Map()
+    this.#names = new Map([
+      [strangers.payment, 'stranger'],
+      [strangers.batch, 'strange batch'],
+    ])
   }
 
   async stop(): Promise<void> {
-    await this.#of.snapshot.stop()
     await this.#of.killer.stop()
+    await this.#of.program.stop()
     await this.#of.harness.stop()
   }
 
@@ -152,19 +135,19 @@ export class BankFilesProgram {
 
   /** Approves a batch by its database id, for a person. */
   async approve(batchId: string, person: string): Promise<'ok' | 'refused'> {
-    const now = this.#of.harness.clock.now()
+    const { now } = this
     return await this.#inTx(tx => approve(tx, { batchId, person, now }))
   }
 
   /** Decides about an exception like an operator: a decision that takes two people is first proposed. */
   async decide(exceptionId: string, decided: ClosingDecision, person: string): Promise<Decided> {
-    const now = this.#of.harness.clock.now()
+    const { now } = this
     return await this.#ifAllowed(tx => decide(tx, { exceptionId, by: { person }, note: 'decided', now, ...decided }))
   }
 
   /** Records the outcome of a payment like an operator. */
   async decideOutcome(payment: string, decided: OutcomeByHand, person: string): Promise<Decided> {
-    const now = this.#of.harness.clock.now()
+    const { now } = this
     return await this.#ifAllowed(tx =>
       decideOutcomeOfTwo(tx, { payment, by: { person }, note: 'portal', now, ...decided }),
     )
@@ -178,31 +161,42 @@ export class BankFilesProgram {
     return done
   }
 
-  /** Creates an intent, and completes it during other work. */
-  async withdrawBeside(member: string, net: bigint, work: () => Promise<void>): Promise<'ok' | 'refused'> {
-    return await this.#withdraw({ member, net }, work)
+  /** Makes a member withdraw, with other work beside the completion. */
+  async withdraw(member: string, amount: bigint, work = async () => {}): Promise<'ok' | 'refused'> {
+    const { program } = this.#of
+    const currency = currencyOfRail[ofMember(member).rail]
+    const created = await program.perform({ do: 'create intent', member, amount, currency })
+    const [refusal, intent = ''] = created.split(' ')
+    if (refusal !== 'ok') {
+      await work()
+      return 'refused'
+    }
+    const [completed] = await Promise.all([program.perform({ do: 'complete intent', intent }), work()])
+    // A recovery may have taken the available balance.
+    return completed.startsWith('ok') ? 'ok' : 'refused'
   }
 
-  /** The id of a batch of the model. */
+  /** The id of an entity of the world. */
   idOf(name: string): string {
-    return known(this.#ids.get(name))
+    return this.#ids.get(name) ?? this.#of.program.idOf(name)
   }
 
-  async perform(step: Step): Promise<'ok' | 'refused'> {
-    const { harness } = this.#of
-    const now = harness.clock.now()
+  #nameOf(id: string): string {
+    return this.#names.get(id) ?? this.#of.program.nameOf(id)
+  }
+
+  /** @returns the response, in terms of the world */
+  async perform(step: Step): Promise<string> {
+    if (isBankStep(step)) return await this.#perform(step)
+    const answer = await this.#of.program.perform(step)
+    if (step.do === 'submit withdrawals') await this.#nameBatches()
+    return answer
+  }
+
+  async #perform(step: BankStep): Promise<'ok' | 'refused'> {
+    const { now } = this
     const inTx = (work: (tx: Tx) => Promise<unknown>) => this.#inTx(work)
     switch (step.do) {
-      case 'withdraw':
-        return await this.#withdraw(step)
-      case 'release': {
-        const partnerId = this.idOf(ofMember(step.member).partner)
-        return await inTx(tx => release(tx, { partnerId, memberId: this.idOf(step.member) }))
-      }
-      case 'submit':
-        await this.#run('submit-withdrawals')
-        await this.#nameBatches()
-        return 'ok'
       case 'send':
         return await this.#send(step.fault)
       case 'approve':
@@ -215,10 +209,7 @@ export class BankFilesProgram {
       case 'import':
         return await this.#import(step.file)
       case 'read reports':
-        await this.#run('read-rail-reports')
-        return 'ok'
-      case 'poll':
-        await this.#run('ask-about-withdrawals')
+        await this.#of.program.work('read-rail-reports')
         return 'ok'
       case 'decide': {
         const exceptionId = (await this.#exceptions()).find(
@@ -230,7 +221,7 @@ export class BankFilesProgram {
       }
       case 'fund': {
         const { partner, rail, amount, reference } = step
-        const money = { amount: amount < 0n ? -amount : amount, currency: currencies[rail] }
+        const money = { amount: amount < 0n ? -amount : amount, currency: currencyOfRail[rail] }
         const move = amount < 0n ? float.withdraw : float.fund
         return await inTx(tx => move(tx, { partnerId: this.idOf(partner), amount: money, reference, now }))
       }
@@ -241,7 +232,7 @@ export class BankFilesProgram {
 
   async #inTx(work: (tx: Tx) => Promise<unknown>): Promise<'ok' | 'refused'> {
     try {
-      await this.#of.harness.db.transaction().execute(work)
+      await this.#of.program.db.transaction().execute(work)
       return 'ok'
     } catch (error) {
       // A refused decision is an error for the operator; a database error is a fault.
@@ -263,48 +254,14 @@ export class BankFilesProgram {
     }
   }
 
-  async #withdraw(
-    { member, net }: { member: string; net: bigint },
-    beside = async () => {},
-  ): Promise<'ok' | 'refused'> {
-    const { partner, rail } = ofMember(member)
-    const key = known(this.#of.keys.get(partner))
-    const amount = { amount: Number(net + fee), currency: currencies[rail] }
-    const body = { memberId: this.idOf(member), amount }
-    const intent = await this.#of.harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })
-    if (intent.status !== 201) {
-      await beside()
-      return 'refused'
-    }
-    const { withdrawalIntentId } = intent.body
-    const [completed] = await Promise.all([
-      this.#of.harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } }),
-      beside(),
-    ])
-    // A recovery has taken the available balance.
-    if (completed.status >= 400 && completed.status < 500) return 'refused'
-    this.#name(`w${this.#withdrawals++}`, locatedId(completed))
-    return 'ok'
-  }
-
-  async #run(task: keyof ReturnType<typeof payoutTasks>): Promise<void> {
-    const { harness, tasks } = this.#of
-    await tasks[task]({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
-  }
-
   async #send(fault: SendFault): Promise<'ok'> {
     this.#of.setFault(fault)
     // A fault fails the task, if there is a batch to send.
-    await this.#run('send-payout-batches').catch(error => {
+    await this.#of.program.work('send-payout-batches').catch(error => {
       if (fault === 'none') throw error
     })
     this.#of.setFault('none')
     return 'ok'
-  }
-
-  #name(name: string, id: string): void {
-    this.#ids.set(name, id)
-    this.#names.set(id, name)
   }
 
   /** Names references and batches after the withdrawals, in their order. */
@@ -316,16 +273,16 @@ export class BankFilesProgram {
       messageId: string | null
     }>`
       select p.withdrawal_id, p.reference, p.batch_id, b.message_id
-        from payouts p left join payout_batches b on b.id = p.batch_id`.execute(this.#of.harness.db)
-    const number = ({ withdrawalId }: { withdrawalId: string }) => Number(known(this.#names.get(withdrawalId)).slice(1))
+        from payouts p left join payout_batches b on b.id = p.batch_id`.execute(this.#of.program.db)
+    const number = ({ withdrawalId }: { withdrawalId: string }) => Number(this.#nameOf(withdrawalId).slice(1))
     for (const row of rows.sort((a, b) => number(a) - number(b))) {
-      this.#names.set(row.reference, known(this.#names.get(row.withdrawalId)))
+      this.#names.set(row.reference, `w${number(row)}`)
       this.#ids.set(`reference of w${number(row)}`, row.reference)
       if (row.batchId === null || row.messageId === null || this.#names.has(row.batchId)) continue
-      const count = [...this.#ids.keys()].filter(name => /^b\d+$/.test(name)).length
-      this.#name(`b${count}`, row.batchId)
-      this.#names.set(row.messageId, `b${count}`)
-      this.#ids.set(`message of b${count}`, row.messageId)
+      const name = `b${[...this.#ids.keys()].filter(each => /^b\d+$/.test(each)).length}`
+      for (const id of [row.batchId, row.messageId]) this.#names.set(id, name)
+      this.#ids.set(name, row.batchId)
+      this.#ids.set(`message of ${name}`, row.messageId)
     }
   }
 
@@ -337,26 +294,24 @@ export class BankFilesProgram {
     return this.#ids.get(`message of ${batch}`) ?? strangers.batch
   }
 
-  /** Returns the observable state, under the names of the model. */
+  /** Returns the observable state, under the names of the world. */
   async state(): Promise<Map<string, string>> {
-    const { db } = this.#of.harness
-    const seen = new Map<string, string>()
-    const named = (id: string) => known(this.#names.get(id))
+    const { db } = this.#of.program
+    const seen = await this.#of.program.state()
     const words = (...all: (string | bigint | number | null)[]) => all.filter(word => word !== null).join(' ')
-    const withdrawals = await sql<{
-      id: string
-      status: string
-      batchId: string | null
-      day: string | null
+    const payouts = await sql<{
+      withdrawalId: string
+      batchId: string
+      day: string
       outcome: string | null
       isRemoved: boolean
     }>`
-      select w.id, w.status, p.batch_id, p.outcome, p.removed_at is not null as is_removed,
-             (p.expected_at at time zone case p.rail when 'euros' then 'Europe/Berlin' else 'Europe/London' end)::date::text as day
-        from withdrawals w left join payouts p on p.partner_id = w.partner_id and p.withdrawal_id = w.id`.execute(db)
-    for (const { id, status, batchId, day, outcome, isRemoved } of withdrawals.rows) {
-      const place = batchId === null ? 'no batch' : `${named(batchId)} ${day}`
-      seen.set(`withdrawal ${named(id)}`, words(status, place, outcome ?? 'open', isRemoved ? 'removed' : null))
+      select withdrawal_id, batch_id, outcome, removed_at is not null as is_removed,
+             (expected_at at time zone case rail when 'euros' then 'Europe/Berlin' else 'Europe/London' end)::date::text as day
+        from payouts`.execute(db)
+    for (const { withdrawalId, batchId, day, outcome, isRemoved } of payouts.rows) {
+      const line = words(this.#nameOf(batchId), day, outcome ?? 'open', isRemoved ? 'removed' : null)
+      seen.set(`payout ${this.#nameOf(withdrawalId)}`, line)
     }
     const batches = await sql<{
       id: string
@@ -372,20 +327,11 @@ export class BankFilesProgram {
     for (const { id, rail, debtor, valueDate, status, held, paymentCount, controlTotal } of batches.rows) {
       const of = debtor === 'default' ? debtor : 'own'
       const line = words(rail, of, valueDate, status, held ? 'held' : null, paymentCount, controlTotal)
-      seen.set(`batch ${named(id)}`, line)
+      seen.set(`batch ${this.#nameOf(id)}`, line)
     }
     for (const { key, decision } of await this.#exceptions()) {
       const name = `exception ${key} ${decision ?? 'open'}`
       seen.set(name, `${Number(seen.get(name) ?? 0) + 1}`)
-    }
-    const restricted = await sql<{ id: string; account: boolean; review: boolean }>`
-      select id, account_refused is not null as account, review_reason is not null as review from members
-       where account_refused is not null or review_reason is not null`.execute(db)
-    for (const { id, account, review } of restricted.rows)
-      seen.set(`member ${named(id)}`, words(account ? 'account' : null, review ? 'review' : null))
-    for (const { partnerId, currency, float: amount } of await float.listAll(db)) {
-      const [rail, atStart] = currency === 'EUR' ? ['euros', floatAtStart] : (['pounds', 0n] as const)
-      if (amount !== atStart) seen.set(`float ${named(partnerId)} ${rail}`, `${amount - atStart}`)
     }
     return seen
   }
@@ -402,7 +348,7 @@ export class BankFilesProgram {
       decision: string | null
     }>`
       select id, rail, kind, reference, outcome, amount, reason_code, decision from payout_exceptions order by id`.execute(
-      this.#of.harness.db,
+      this.#of.program.db,
     )
     return rows.map(({ id, rail, kind, reference, outcome, amount, reasonCode, decision }) => {
       const about = reference === null ? null : (this.#names.get(reference) ?? reference)
@@ -417,13 +363,11 @@ export class BankFilesProgram {
       ...[...euros.outbox].flatMap(([name, text]) => readCreditTransfer(text, name).orders),
       ...[...pounds.outbox.values()].flatMap(text => readStandard18(text)),
     ]
-    return all.map(({ reference, amount }) => `${known(this.#names.get(reference))} ${amount}`).sort()
+    return all.map(({ reference, amount }) => `${this.#nameOf(reference)} ${amount}`).sort()
   }
 
   async disagreements(): Promise<string[]> {
-    return (await verify(this.#of.harness.db)).flatMap(({ name, disagreement }) =>
-      disagreement === null ? [] : [`${name}: ${JSON.stringify(disagreement)}`],
-    )
+    return await this.#of.program.disagreements()
   }
 
   async #import(file: BankFile): Promise<'ok' | 'refused'> {
@@ -435,7 +379,7 @@ export class BankFilesProgram {
     const bank = this.#of.banks[rail]
     const name = `file-${++this.#files}`
     bank.inbox.set(name, text)
-    await this.#run('read-bank-files')
+    await this.#of.program.work('read-bank-files')
     assert.equal(bank.inbox.size, 0)
     return bank.rejected.has(name) ? 'refused' : 'ok'
   }
@@ -446,7 +390,7 @@ export class BankFilesProgram {
     bank.inbox.set(`file-${++this.#files}`, text)
     await this.#of.killer.arm(records)
     let isKilled = false
-    await this.#run('read-bank-files').catch(() => {
+    await this.#of.program.work('read-bank-files').catch(() => {
       isKilled = true
     })
     await this.#of.killer.disarm()
@@ -468,7 +412,7 @@ export class BankFilesProgram {
 
   #wholeTextOf({ rail, form, message: id, debtor, statements, fault }: BankFile): string {
     const key = `${rail} ${id}`
-    const at = this.#madeAt.get(key) ?? this.#of.harness.clock.now()
+    const at = this.#madeAt.get(key) ?? this.now
     this.#madeAt.set(key, at)
     const message = { id, at }
     if (form === 'arucs') {
@@ -490,7 +434,7 @@ export class BankFilesProgram {
     }
     // The payments of such a file are in the rail's currency, but none of them may count.
     const currencyOf = ({ says }: Statement) =>
-      fault === 'other currency' && says === 'money' ? 'SEK' : currencies[rail]
+      fault === 'other currency' && says === 'money' ? 'SEK' : currencyOfRail[rail]
     const entries = statements.flatMap(each =>
       this.#entryOf(each).map(entry => ({ ...entry, currency: currencyOf(each) })),
     )
@@ -578,9 +522,4 @@ export function readStandard18(text: string): { account: string; reference: stri
   return [...text.matchAll(/^[0-9]{14}.{9}([0-9]{8}).{4}([0-9]{11}).{18}(MM[A-Z2-7]{14})/gm)].map(
     ([, account = '', amount = '', reference = '']) => ({ account, reference, amount: BigInt(amount) }),
   )
-}
-
-function known<T>(value: T | undefined): T {
-  assert(value !== undefined)
-  return value
 }

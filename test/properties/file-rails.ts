@@ -1,12 +1,14 @@
+import type { Outcome, Restriction } from './model.ts'
+
 /**
- * A reference model of file rails: batches, bank answers, exceptions and decisions. It has no database and no
- * code of the program. Instants are milliseconds since 1970, days are counted from 1970, amounts are in minor units.
+ * The part of the model about file rails: batches, bank answers, exceptions and decisions. It has no database and no code of the
+ * program. The money rules are in `model.ts`. Instants are milliseconds since 1970, days are counted from 1970, amounts are in
+ * minor units.
  *
  * Its calendar knows only weekends, and its time zones have no summer time: use it from January to March.
  */
 
 export type RailName = 'euros' | 'pounds'
-export type Outcome = 'paid' | 'failed' | 'returned'
 /** A bank's reason; null if it gives none. */
 export type Code = string | null
 export type FileForm = 'pain.002' | 'camt.053' | 'camt.054' | 'arucs'
@@ -44,30 +46,32 @@ export type Decision =
 /** The fate of sent files. */
 export type SendFault = 'none' | 'killed before delivery' | 'killed after delivery' | 'not delivered'
 
-/** One step, performed by both the program and the model. */
-export type Step =
-  | { do: 'withdraw'; member: string; net: bigint }
-  | { do: 'release'; member: string }
-  | { do: 'submit' }
+/** What happens to the files of the rails, to be performed by both the program and the model. */
+export type BankStep =
   | { do: 'send'; fault: SendFault }
   | { do: 'approve'; batch: string; person: string }
   | { do: 'hold' | 'let go'; batch: string }
   | { do: 'remove'; withdrawal: string }
   | { do: 'import'; file: BankFile }
   | { do: 'read reports' }
-  | { do: 'poll' }
   | { do: 'decide'; exception: string; by: Decision }
   | { do: 'fund'; partner: string; rail: RailName; amount: bigint; reference: string }
 
+const bankSteps = ['send', 'approve', 'hold', 'let go', 'remove', 'import', 'read reports', 'decide', 'fund'] as const
+
+export function isBankStep(step: { do: string }): step is BankStep {
+  return bankSteps.some(each => each === step.do)
+}
+
 export type Debtor = 'default' | 'own'
 
-export const partners = ['p0', 'p1', 'p2'] as const
 /** Each partner has members paid in both currencies. Payments of the last partner come from a separate account. */
+export const partners = ['p0', 'p1', 'p2'] as const
 export const members = ['m0', 'm1', 'm2', 'm3', 'm4', 'm5'] as const
 
 export function ofMember(member: string): { partner: string; rail: RailName } {
   const number = Number(member.slice(1))
-  return { partner: `p${number % 3}`, rail: number < 3 ? 'euros' : 'pounds' }
+  return { partner: `p${Math.floor(number / 2)}`, rail: number % 2 === 0 ? 'euros' : 'pounds' }
 }
 
 export const limits = { paymentMax: 15_000n, batchMax: 22_000n, dayMax: 26_000n }
@@ -78,15 +82,13 @@ export function debtorOf(partner: string): Debtor {
   return partner === 'p2' ? 'own' : 'default'
 }
 
-type Restriction = 'account' | 'review'
-type Withdrawal = {
+/** A withdrawal that was submitted, by its name. */
+export type Payment = {
   name: string
-  member: string
+  partner: string
   rail: RailName
   net: bigint
-  status: 'held' | 'submitted' | Outcome
-  dueAt: number
-  batch: Batch | null
+  batch: Batch
   expectedOn: number
   outcome: Outcome | null
   /** The instant at which the outcome was recorded. */
@@ -148,7 +150,6 @@ type Movement = { partner: string; rail: RailName; amount: bigint; reference: st
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-const holdMs = 30_000
 const cutOffHour = 15
 const rails = {
   euros: { offsetMs: hourMs, leadDays: 0, confirms: true },
@@ -158,30 +159,37 @@ const creditDays = 1
 
 class Refused extends Error {}
 
-export class BankFilesModel {
+/** The partners' books, as far as a bank changes them. */
+export type Books = {
+  isSubmitted(withdrawal: string): boolean
+  report(withdrawal: string, outcome: Outcome, restriction: Restriction | null): void
+  move(partner: string, rail: RailName, amount: bigint): void
+}
+
+export class FileRails {
   now: number
-  readonly withdrawals = new Map<string, Withdrawal>()
+  readonly payments = new Map<string, Payment>()
   readonly batches = new Map<string, Batch>()
   readonly exceptions: Exception[] = []
-  readonly #restricted = new Map<string, Set<Restriction>>()
-  readonly #floats = new Map<string, bigint>()
   readonly #movements: Movement[] = []
-  readonly #reports: { of: Withdrawal; outcome: Outcome }[] = []
+  readonly #reports: { of: Payment; outcome: Outcome }[] = []
   readonly #seen = new Set<string>()
   /** The amounts of bookings by subject and bank reference, because a statement repeats the bookings of a notification. */
   readonly #booked = new Map<string, Map<string, bigint>>()
   /** The counted entries of single payments, by payment. */
   readonly #entries = new Map<string, { bank: string; bookedOn: string; isReturn: boolean }[]>()
+  readonly #books: Books
   readonly #idOf: (batch: string) => string
 
   /** @param options.idOf returns the id of a batch, which determines the order of approval */
-  constructor({ now, idOf }: { now: number; idOf: (batch: string) => string }) {
+  constructor({ now, books, idOf }: { now: number; books: Books; idOf: (batch: string) => string }) {
     this.now = now
+    this.#books = books
     this.#idOf = idOf
   }
 
   /** @returns 'ok' or 'refused' */
-  apply(step: Step): 'ok' | 'refused' {
+  apply(step: BankStep): 'ok' | 'refused' {
     try {
       this.#perform(step)
       return 'ok'
@@ -194,9 +202,9 @@ export class BankFilesModel {
   /** The expected observable state of the program, by name. */
   state(): Map<string, string> {
     const seen = new Map<string, string>()
-    for (const [name, { status, batch, outcome, isRemoved, expectedOn }] of this.withdrawals) {
-      const place = batch === null ? 'no batch' : `${batch.name} ${dayText(expectedOn)}`
-      seen.set(`withdrawal ${name}`, [status, place, outcome ?? 'open', isRemoved ? 'removed' : ''].join(' ').trim())
+    for (const [name, { batch, outcome, isRemoved, expectedOn }] of this.payments) {
+      const words = [batch.name, dayText(expectedOn), outcome ?? 'open', isRemoved ? 'removed' : '']
+      seen.set(`payout ${name}`, words.join(' ').trim())
     }
     for (const [name, batch] of this.batches) {
       const all = this.#paymentsOf(batch)
@@ -207,14 +215,7 @@ export class BankFilesModel {
       const key = `exception ${keyOf(exception)} ${exception.decision ?? 'open'}`
       seen.set(key, `${Number(seen.get(key) ?? 0) + 1}`)
     }
-    for (const [member, all] of this.#restricted)
-      if (all.size > 0) seen.set(`member ${member}`, [...all].sort().join(' '))
-    for (const [key, amount] of this.#floats) if (amount !== 0n) seen.set(`float ${key}`, `${amount}`)
     return seen
-  }
-
-  isRestricted(member: string): boolean {
-    return (this.#restricted.get(member)?.size ?? 0) > 0
   }
 
   openExceptions(): string[] {
@@ -227,13 +228,13 @@ export class BankFilesModel {
   }
 
   /** The payments in the file of a batch. */
-  paymentsOf(batch: string): Withdrawal[] {
+  paymentsOf(batch: string): Payment[] {
     const found = this.batches.get(batch)
     return found === undefined ? [] : this.#paymentsOf(found)
   }
 
-  #paymentsOf(batch: Batch): Withdrawal[] {
-    return [...this.withdrawals.values()].filter(each => each.batch === batch && !each.isRemoved)
+  #paymentsOf(batch: Batch): Payment[] {
+    return [...this.payments.values()].filter(each => each.batch === batch && !each.isRemoved)
   }
 
   /** The booking of a bank that books a batch as one sum. */
@@ -241,17 +242,8 @@ export class BankFilesModel {
     return sum(this.paymentsOf(batch).filter(({ outcome }) => outcome !== 'failed'))
   }
 
-  #perform(step: Step): void {
+  #perform(step: BankStep): void {
     switch (step.do) {
-      case 'withdraw':
-        this.#withdraw(step)
-        break
-      case 'release':
-        this.#restricted.delete(step.member)
-        break
-      case 'submit':
-        this.#submit()
-        break
       case 'send':
         for (const rail of ['euros', 'pounds'] as const) this.#send(rail, step.fault)
         break
@@ -270,11 +262,7 @@ export class BankFilesModel {
         break
       case 'read reports':
         for (const { of, outcome } of this.#reports.splice(0))
-          this.#report(of, outcome, of.outcome === outcome ? of.restriction : null)
-        break
-      case 'poll':
-        for (const each of this.withdrawals.values())
-          if (each.status === 'submitted' && each.outcome !== null) this.#report(each, each.outcome, each.restriction)
+          this.#books.report(of.name, outcome, of.outcome === outcome ? of.restriction : null)
         break
       case 'decide':
         this.#decide(step.exception, step.by)
@@ -287,27 +275,25 @@ export class BankFilesModel {
     }
   }
 
-  #withdraw({ member, net }: { member: string; net: bigint }): void {
-    if (this.isRestricted(member)) throw new Refused()
-    const name = `w${this.withdrawals.size}`
-    this.withdrawals.set(name, {
-      ...{ name, member, rail: ofMember(member).rail, net, status: 'held', dueAt: this.now + holdMs },
-      ...{ batch: null, expectedOn: 0, outcome: null, endedAt: 0, restriction: null, isRemoved: false },
+  /** Adds a submitted withdrawal to the open batch of its day. */
+  submit({ name, member, net }: { name: string; member: string; net: bigint }): void {
+    const { partner, rail } = ofMember(member)
+    const { cutOffAt, valueDay, expectedOn } = scheduleOf(rail, this.now)
+    const debtor = debtorOf(partner)
+    const open = [...this.batches.values()].find(
+      batch => batch.rail === rail && batch.debtor === debtor && batch.valueDay === valueDay && !batch.isClosed,
+    )
+    const batch = open ?? this.#openBatch({ rail, debtor, valueDay, cutOffAt })
+    this.payments.set(name, {
+      ...{ name, partner, rail, net, batch, expectedOn },
+      ...{ outcome: null, endedAt: 0, restriction: null, isRemoved: false },
     })
   }
 
-  #submit(): void {
-    for (const each of this.withdrawals.values()) {
-      if (each.status !== 'held' || each.dueAt > this.now) continue
-      const { cutOffAt, valueDay, expectedOn } = scheduleOf(each.rail, this.now)
-      const debtor = debtorOf(ofMember(each.member).partner)
-      const open = [...this.batches.values()].find(
-        batch => batch.rail === each.rail && batch.debtor === debtor && batch.valueDay === valueDay && !batch.isClosed,
-      )
-      each.status = 'submitted'
-      each.expectedOn = expectedOn
-      each.batch = open ?? this.#openBatch({ rail: each.rail, debtor, valueDay, cutOffAt })
-    }
+  /** Reports the known outcomes of submitted withdrawals. */
+  poll(): void {
+    for (const { name, outcome, restriction } of this.payments.values())
+      if (outcome !== null && this.#books.isSubmitted(name)) this.#books.report(name, outcome, restriction)
   }
 
   #openBatch(of: Pick<Batch, 'rail' | 'debtor' | 'valueDay' | 'cutOffAt'>): Batch {
@@ -407,11 +393,11 @@ export class BankFilesModel {
   }
 
   #remove(name: string): void {
-    const withdrawal = this.withdrawals.get(name)
-    if (withdrawal === undefined || withdrawal.batch === null || withdrawal.outcome !== null) throw new Refused()
-    this.#unsent(withdrawal.batch.name)
-    withdrawal.isRemoved = true
-    this.#end(withdrawal, 'failed')
+    const payment = this.payments.get(name)
+    if (payment === undefined || payment.outcome !== null) throw new Refused()
+    this.#unsent(payment.batch.name)
+    payment.isRemoved = true
+    this.#end(payment, 'failed')
   }
 
   // Bank answers.
@@ -529,8 +515,8 @@ export class BankFilesModel {
     entry: Booking | undefined
     entries: (Booking & { isReturn: boolean })[]
   }): Exception['kind'] | undefined {
-    const payment = this.withdrawals.get(of)
-    if (payment === undefined || payment.batch === null) return 'unmatched'
+    const payment = this.payments.get(of)
+    if (payment === undefined) return 'unmatched'
     if (payment.batch.claims === 0 || payment.isRemoved) return 'contradiction'
     const before = payment.outcome
     if (before === 'failed' && outcome === 'paid') {
@@ -552,16 +538,16 @@ export class BankFilesModel {
   }
 
   /** Surplus debits of a payment or its batch, less the credits that were left to an operator. */
-  #countDuplicates({ name, batch }: Withdrawal): number {
+  #countDuplicates({ name, batch }: Payment): number {
     return this.exceptions
       .filter(({ decision }) => decision !== 'attach' && decision !== 'applied')
       .reduce((count, { kind, about }) => {
-        if (kind === 'money_out' && (about === name || about === batch?.name)) return count + 1
+        if (kind === 'money_out' && (about === name || about === batch.name)) return count + 1
         return kind === 'money_in' && about === name ? count - 1 : count
       }, 0)
   }
 
-  #endedBy(payment: Withdrawal, outcome: Outcome | null, code: Code): Exception['kind'] | undefined {
+  #endedBy(payment: Payment, outcome: Outcome | null, code: Code): Exception['kind'] | undefined {
     const before = payment.outcome
     if (outcome === null || outcome === before || (outcome === 'paid' && before === 'returned')) return undefined
     // A bank rejects the copy of a payment that it has made.
@@ -589,7 +575,7 @@ export class BankFilesModel {
   #batchOf(statement: Statement): Batch | undefined {
     if (statement.says === 'money') return undefined
     const isWhole = statement.says === 'batch' || statement.says === 'whole batch'
-    const batch = isWhole ? this.batches.get(statement.of) : this.withdrawals.get(statement.of)?.batch
+    const batch = isWhole ? this.batches.get(statement.of) : this.payments.get(statement.of)?.batch
     return batch && batch.claims > 0 ? batch : undefined
   }
 
@@ -602,7 +588,7 @@ export class BankFilesModel {
     for (const [batch, all] of Map.groupBy(rejections, each => this.#batchOf(each))) {
       if (batch === undefined) continue
       const open = this.#paymentsOf(batch).filter(({ outcome }) => outcome === null || outcome === 'paid')
-      const ofPayments = all.filter(each => each.says === 'status' && !this.withdrawals.get(each.of)?.isRemoved)
+      const ofPayments = all.filter(each => each.says === 'status' && !this.payments.get(each.of)?.isRemoved)
       const isComplete = open.length > 0 && open.every(({ name }) => ofPayments.some(({ of }) => of === name))
       const ofWhole = all.filter(({ says }) => says === 'batch')
       const others = ofPayments.filter(each => !isAboutPayee(each))
@@ -711,7 +697,7 @@ export class BankFilesModel {
     return undefined
   }
 
-  #end(payment: Withdrawal, outcome: Outcome, restriction: Restriction | null = null): void {
+  #end(payment: Payment, outcome: Outcome, restriction: Restriction | null = null): void {
     Object.assign(payment, { outcome, endedAt: this.now, restriction })
     this.#reports.push({ of: payment, outcome })
   }
@@ -721,25 +707,6 @@ export class BankFilesModel {
       const isAtBank = batch.rail === rail && ['sent', 'acknowledged'].includes(batch.status)
       if (isAtBank && this.#paymentsOf(batch).every(({ outcome }) => outcome !== null)) batch.status = 'settled'
     }
-  }
-
-  // Withdrawals follow.
-
-  #report(withdrawal: Withdrawal, outcome: Outcome, restriction: Restriction | null): void {
-    const { status, member, net, rail } = withdrawal
-    const isNew = status === 'submitted' || (status === 'paid' && outcome === 'returned')
-    if (!isNew) return
-    withdrawal.status = outcome
-    const key = `${ofMember(member).partner} ${rail}`
-    const wasPaid = status === 'paid'
-    if (outcome === 'paid') this.#addToFloat(key, -net)
-    if (outcome === 'returned' && wasPaid) this.#addToFloat(key, net)
-    if (restriction === null || outcome === 'paid') return
-    this.#restricted.set(member, new Set([...(this.#restricted.get(member) ?? []), restriction]))
-  }
-
-  #addToFloat(key: string, amount: bigint): void {
-    this.#floats.set(key, (this.#floats.get(key) ?? 0n) + amount)
   }
 
   // Decisions of operators.
@@ -756,18 +723,18 @@ export class BankFilesModel {
 
   /** Bookings of our payments and batches must not be left out of the books. */
   #refuseIfOurs({ rail, kind, about, isBooked, outcome, amount }: Exception): void {
-    const payment = this.withdrawals.get(about ?? '')
+    const payment = this.payments.get(about ?? '')
     // ARUCS does not give a day.
     const isAdvised = kind === 'amount' && outcome === 'returned' && amount !== null && payment !== undefined
     if (isAdvised && amount < payment.net && (payment.outcome === null || payment.outcome === 'paid'))
       throw new Refused()
     if (!isBooked || kind === 'money_in' || kind === 'money_out' || kind === 'unmatched') return
-    const ours = this.withdrawals.get(about ?? '') ?? this.batches.get(about ?? '')
+    const ours = this.payments.get(about ?? '') ?? this.batches.get(about ?? '')
     if (ours?.rail === rail) throw new Refused()
   }
 
   #attach({ rail, outcome, amount, code }: Exception, to: string): void {
-    const payment = this.withdrawals.get(to)
+    const payment = this.payments.get(to)
     if (outcome === null || payment === undefined || payment.rail !== rail || !isRecordedSent(payment))
       throw new Refused()
     if (amount !== null && amount !== payment.net) throw new Refused()
@@ -779,7 +746,7 @@ export class BankFilesModel {
 
   #giveBack({ rail, kind, about, outcome: reported, amount, code, openedAt, isBooked }: Exception): void {
     if (kind === 'money_in' || kind === 'money_out') throw new Refused()
-    const payment = this.withdrawals.get(about ?? '')
+    const payment = this.payments.get(about ?? '')
     const batch = this.batches.get(about ?? '')
     // The bank has debited the batch, so it made some of the payments.
     if (batch !== undefined && amount !== null) throw new Refused()
@@ -789,7 +756,7 @@ export class BankFilesModel {
     const isPaid = payment?.outcome === 'paid' && (isAboutUnpaid || payment.endedAt > openedAt)
     if (isPaid && reported !== 'returned') throw new Refused()
     const all = payment ? [payment] : batch ? this.#paymentsOf(batch).filter(({ outcome }) => outcome === null) : []
-    const isPossible = (each: Withdrawal) =>
+    const isPossible = (each: Payment) =>
       each.rail === rail && (each.outcome === null || each.outcome === 'paid') && isRecordedSent(each)
     if (all.length === 0 || !all.every(isPossible)) throw new Refused()
     if (batch !== undefined) batch.isGivenBack = true
@@ -807,8 +774,8 @@ export class BankFilesModel {
     // Returned money belongs to the payment's partner.
     const isCredit = isBooked && outcome === 'returned' && (kind === 'amount' || kind === 'contradiction')
     if ((kind !== 'money_in' && kind !== 'money_out' && !isCredit) || amount === null) throw new Refused()
-    const payment = this.withdrawals.get(about ?? '')
-    if (isCredit && (payment === undefined || partner !== ofMember(payment.member).partner)) throw new Refused()
+    const payment = this.payments.get(about ?? '')
+    if (isCredit && (payment === undefined || partner !== payment.partner)) throw new Refused()
     const known = this.#movements.filter(
       each =>
         each.partner === partner && each.rail === rail && each.amount === amount && each.reference === (given ?? about),
@@ -831,12 +798,12 @@ export class BankFilesModel {
       throw new Refused()
     }
     this.#movements.push({ partner, rail, amount, reference, isTaken })
-    this.#addToFloat(`${partner} ${rail}`, amount)
+    this.#books.move(partner, rail, amount)
   }
 }
 
-function isRecordedSent({ batch }: Withdrawal): boolean {
-  return batch !== null && ['sent', 'acknowledged', 'settled', 'rejected'].includes(batch.status)
+function isRecordedSent({ batch }: Payment): boolean {
+  return ['sent', 'acknowledged', 'settled', 'rejected'].includes(batch.status)
 }
 
 /** Whether a payment was rejected for a reason that applies to every copy. */
@@ -871,7 +838,7 @@ function keyOf({ rail, kind, about, outcome, amount, code }: Exception): string 
   return [rail, kind, about, outcome, amount, code].map(word => word ?? '-').join(' ')
 }
 
-function sum(payments: Withdrawal[]): bigint {
+function sum(payments: Payment[]): bigint {
   return payments.reduce((total, { net }) => total + net, 0n)
 }
 

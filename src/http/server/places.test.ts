@@ -124,7 +124,7 @@ test('a request that waits too long for a place is refused with a retry-after, a
   expect(started).toBe(1)
 })
 
-test('a caller who gives up frees its place, and its place in the queue', async () => {
+test('a caller who gives up leaves the queue, but keeps its place until its work is done', async () => {
   await listen({ placesMax: 1 })
   await get('/v1/quick')
   const callers = times(3, () => {
@@ -133,8 +133,14 @@ test('a caller who gives up frees its place, and its place in the queue', async 
     return caller
   })
   await expect.poll(() => started).toBe(1)
+  const arrived = countArrivals()
   for (const caller of callers) caller.destroy()
-  expect((await get('/v1/quick')).status).toBe(200)
+  const served = get('/v1/quick')
+  await expect.poll(arrived).toBe(1)
+  expect((await get('/v1/quick', 'hello')).status).toBe(401)
+  expect(await Promise.race([served, 'waits'])).toBe('waits')
+  release()
+  expect((await served).status).toBe(200)
   expect(started).toBe(1)
 })
 

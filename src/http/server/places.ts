@@ -29,6 +29,8 @@ export const limits: Limits = {
 
 // A partner that was last seen longer ago no longer counts as active.
 const activeMsMax = 2_000
+// Work ends within its deadline of five seconds, also if its caller has disconnected.
+const workMsMax = 10_000
 const sweepEveryMs = 50
 
 type Waiting = { request: FastifyRequest; sinceMs: number; enter(): void; refuse(reason: Problem): void }
@@ -44,7 +46,8 @@ export class Places {
   readonly #limits: Limits
   readonly #owners = new Map<string, Owner>()
   readonly #sweeping: NodeJS.Timeout
-  readonly #holders = new Set<FastifyRequest>()
+  /** The requests that have places, and since when. */
+  readonly #holders = new Map<FastifyRequest, number>()
   #inUse = 0
   #waiting = 0
 
@@ -54,7 +57,7 @@ export class Places {
   }
 
   /**
-   * Takes the places of a request, which keeps them until `leave`, or until its caller has disconnected.
+   * Takes the places of a request, which keeps them until `leave`: the work of a caller who disconnects goes on.
    * @returns undefined if places were free; otherwise resolves when the request's turn has come
    * @throws Problem `ServiceUnavailable` if too many wait, or later, if no place becomes free in time
    */
@@ -62,7 +65,7 @@ export class Places {
     const owner = this.#ownerOf(name)
     owner.seenMs = performance.now()
     if (owner.waiting.length === 0 && this.#isFree(owner)) {
-      this.#take(owner, request)
+      this.#take(owner, request, owner.seenMs)
       return undefined
     }
     if (owner.waiting.length >= this.#limits.waitingMax) throw tooBusy()
@@ -71,7 +74,7 @@ export class Places {
       const enter = () => {
         // The response would reach no one.
         if (request.raw.socket.destroyed) reject(problem('BadRequest', 'The caller has disconnected'))
-        else resolve(this.#take(owner, request))
+        else resolve(this.#take(owner, request, performance.now()))
       }
       owner.waiting.push({ request, sinceMs: owner.seenMs, enter, refuse: reject })
     })
@@ -113,12 +116,12 @@ export class Places {
     return route.config.isBatched ? 1 : this.#limits.unbatchedPlaces
   }
 
-  #take(owner: Owner, request: FastifyRequest): void {
+  #take(owner: Owner, request: FastifyRequest, sinceMs: number): void {
     const places = this.#placesOf(request)
     owner.inUse += places
     if (owner.name !== others) this.#inUse += places
     request.placeOf = owner
-    this.#holders.add(request)
+    this.#holders.set(request, sinceMs)
   }
 
   /** Admits waiting requests, one of each owner in turn, as long as places are free. */
@@ -140,7 +143,11 @@ export class Places {
 
   #sweep(): void {
     const nowMs = performance.now()
-    for (const request of this.#holders) if (request.raw.socket.destroyed) this.leave(request)
+    // A fence: a place that is never given up would be lost until the service is restarted.
+    for (const [request, sinceMs] of this.#holders) {
+      if (nowMs - sinceMs < workMsMax) break
+      if (request.raw.socket.destroyed) this.leave(request)
+    }
     for (const owner of this.#owners.values()) {
       for (let first = owner.waiting[0]; first !== undefined; first = owner.waiting[0]) {
         if (nowMs - first.sinceMs < this.#limits.waitMsMax) break

@@ -1,45 +1,40 @@
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import type { AuditEntryId, PartnerId } from '../packages/console/src/generated/operator.ts'
 import { type Action, actions } from '../src/audit-log/actions.ts'
 import type { WireMoney } from '../src/kernel/money.ts'
-import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
+import { addServerOptions, OperatorCommand, type OperatorOptions } from './operator-client.ts'
 import { addPaging, nextPage } from './paging.ts'
-import { printResult, table } from './print.ts'
+import { table } from './print.ts'
 
 const operations = () => import('../src/operators/audit-operations.ts')
 
 export const auditCommand = addPaging(
-  new Command('audit')
+  new OperatorCommand('audit', operations)
     .option('--partner <partner>', 'only changes of this partner')
     .option('--resource <id>', 'only changes of this resource: a member id, a key id, a tier name, …')
     .option('--actor <actor>', 'only changes by this actor: an API key id, or user@host')
     .addOption(new Option('--action <action...>', 'only changes by these actions').choices(actions)),
   'auditEntry',
 )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('audit', 'audit --partner par_… --action tier.set', 'audit --resource mem_… --json'))
-  .action(async ({ partner, resource: resourceId, actor, action, before: after, take, ...options }: AuditOptions) => {
-    const query = { resourceId, actor, actions: action, after, take }
-    const found = await withOperators(options, operations, api =>
-      partner === undefined ? api.listAuditEntries(query) : api.listPartnerAuditEntries(partner, query),
-    )
-    printResult(options, {
-      value: found,
-      text: () =>
-        table(
-          found.entries.map(({ at, partnerId, actor: who, address, action: done, resourceId, details }) => ({
-            at,
-            partner: partnerId,
-            who: address === null ? who : `${who} from ${address}`,
-            action: done,
-            resource: resourceId,
-            details: detailsInWords({ ...details }),
-          })),
-        ) + nextPage(found.entries, found),
-    })
-  })
+  .examples('audit', 'audit --partner par_… --action tier.set', 'audit --resource mem_… --json')
+  .prints(
+    (api, { partner, resource: resourceId, actor, action, before: after, take }: AuditOptions) => {
+      const query = { resourceId, actor, actions: action, after, take }
+      return partner === undefined ? api.listAuditEntries(query) : api.listPartnerAuditEntries(partner, query)
+    },
+    found =>
+      table(
+        found.entries.map(({ at, partnerId, actor: who, address, action: done, resourceId, details }) => ({
+          at,
+          partner: partnerId,
+          who: address === null ? who : `${who} from ${address}`,
+          action: done,
+          resource: resourceId,
+          details: detailsInWords({ ...details }),
+        })),
+      ) + nextPage(found.entries, found),
+  )
 
 addServerOptions(auditCommand)
 

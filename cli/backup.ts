@@ -1,11 +1,9 @@
-import { Command, InvalidArgumentError } from 'commander'
-import { examples } from './help.ts'
-import { addServerOptions, withOperators } from './operator-client.ts'
-import { printResult } from './print.ts'
+import { InvalidArgumentError } from 'commander'
+import { addServerOptions, OperatorCommand } from './operator-client.ts'
 
 const operations = () => import('../src/operators/installation-operations.ts')
 
-export const backupCommand = new Command('backup')
+export const backupCommand = new OperatorCommand('backup', operations)
 
 backupCommand
   .command('recorded')
@@ -13,12 +11,11 @@ backupCommand
     'Record that a backup was taken. Call this from the backup script; status and doctor warn if the last backup is not recent.',
   )
   .option('--at <instant>', 'when the backup began, for example 2026-03-31T02:00:00Z; by default now', instant)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('backup recorded', 'backup recorded --at 2026-03-31T02:00:00Z'))
-  .action(async ({ at, ...options }) => {
-    const backup = await withOperators(options, operations, api => api.recordBackup({ at }))
-    printResult(options, { value: backup, text: () => `Recorded a backup of ${backup.at}.` })
-  })
+  .examples('backup recorded', 'backup recorded --at 2026-03-31T02:00:00Z')
+  .prints(
+    (api, { at }) => api.recordBackup({ at }),
+    backup => `Recorded a backup of ${backup.at}.`,
+  )
 
 addServerOptions(backupCommand)
 

@@ -1,17 +1,15 @@
-import { Command } from 'commander'
 import type { PartnerId, PayCycleId, SettlementDue } from '../packages/console/src/generated/operator.ts'
 import { type Currency, toWire } from '../src/kernel/money.ts'
 import { currency, minorUnits, name } from './arguments.ts'
 import * as balancesInWords from './bank-balances.ts'
 import { inTable } from './float-table.ts'
-import { examples } from './help.ts'
 import { moneyInWords, repeatedInWords } from './money.ts'
-import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
-import { printResult, table } from './print.ts'
+import { addServerOptions, OperatorCommand } from './operator-client.ts'
+import { table } from './print.ts'
 
 const operations = () => import('../src/operators/float-operations.ts')
 
-export const floatCommand = new Command('float')
+export const floatCommand = new OperatorCommand('float', operations)
 
 floatCommand
   .command('show')
@@ -19,23 +17,16 @@ floatCommand
     'Show a partner’s float in each currency: the balance, the pending and the free amount; the settlements whose money has not arrived; and the balance of the account that holds the float, as the bank states it.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('float show par_…'))
-  .action(async (partnerId: PartnerId, options) => {
-    const found = await withOperators(options, operations, api =>
-      api.getFloat(partnerId, { days: balancesInWords.daysDefault }),
-    )
-    const { floats, settlements, accountDays } = found
-    printResult(options, {
-      value: found,
-      text: () =>
-        [
-          inTable(floats),
-          ...(settlements.length > 0 ? [duesInTable(settlements)] : []),
-          ...(accountDays.length > 0 ? [balancesInWords.inTable(accountDays)] : []),
-        ].join('\n\n'),
-    })
-  })
+  .examples('float show par_…')
+  .prints(
+    (api, partnerId: PartnerId) => api.getFloat(partnerId, { days: balancesInWords.daysDefault }),
+    ({ floats, settlements, accountDays }) =>
+      [
+        inTable(floats),
+        ...(settlements.length > 0 ? [duesInTable(settlements)] : []),
+        ...(accountDays.length > 0 ? [balancesInWords.inTable(accountDays)] : []),
+      ].join('\n\n'),
+  )
 
 for (const { verb, description, example } of [
   {
@@ -66,16 +57,14 @@ for (const { verb, description, example } of [
       'your reference, for example the bank’s; running the command again with it does nothing',
       name({ lengthMax: 140 }),
     )
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples(example))
-    .action(async (partnerId: PartnerId, code: Currency, units: bigint, { reference, ...options }) => {
-      const amount = toWire({ amount: units, currency: code })
-      const moved = await withOperators(options, operations, api =>
-        api[`${verb}Float`](partnerId, { amount, reference }),
-      )
-      const text = () => [...repeatedInWords(moved.movement), inTable(moved.floats)].join('\n')
-      printResult(options, { value: moved, text })
-    })
+    .examples(example)
+    .prints(
+      (api, partnerId: PartnerId, code: Currency, units: bigint, { reference }) => {
+        const amount = toWire({ amount: units, currency: code })
+        return api[`${verb}Float`](partnerId, { amount, reference })
+      },
+      moved => [...repeatedInWords(moved.movement), inTable(moved.floats)].join('\n'),
+    )
 }
 
 floatCommand
@@ -87,26 +76,17 @@ floatCommand
   .argument('<payCycle>', 'the pay cycle’s id, pc_…; float show lists what is due')
   .argument('<currency>', 'for example EUR', currency)
   .argument('[amount]', 'in minor units; by default the whole amount due', minorUnits)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('float receive par_… pc_… EUR', 'float receive par_… pc_… EUR 250000'))
-  .action(
-    async (
-      partnerId: PartnerId,
-      payCycleId: PayCycleId,
-      code: Currency,
-      units: bigint | undefined,
-      options: OperatorOptions & { json?: boolean },
-    ) => {
-      const received = await withOperators(options, operations, async api => {
-        const { settlements } = await api.getFloat(partnerId)
-        const due = settlements.find(each => each.payCycleId === payCycleId && each.due.currency === code)?.due
-        // On the command line an amount has no sign: it was paid to the employer if the employer is owed money.
-        const sign = due !== undefined && due.amount < 0 ? -1n : 1n
-        const amount = units === undefined ? undefined : toWire({ amount: sign * units, currency: code })
-        return await api.receiveFloat(partnerId, { payCycleId, currency: code, amount })
-      })
-      printResult(options, { value: received, text: () => inTable(received.floats) })
+  .examples('float receive par_… pc_… EUR', 'float receive par_… pc_… EUR 250000')
+  .prints(
+    async (api, partnerId: PartnerId, payCycleId: PayCycleId, code: Currency, units: bigint | undefined) => {
+      const { settlements } = await api.getFloat(partnerId)
+      const due = settlements.find(each => each.payCycleId === payCycleId && each.due.currency === code)?.due
+      // On the command line an amount has no sign: it was paid to the employer if the employer is owed money.
+      const sign = due !== undefined && due.amount < 0 ? -1n : 1n
+      const amount = units === undefined ? undefined : toWire({ amount: sign * units, currency: code })
+      return await api.receiveFloat(partnerId, { payCycleId, currency: code, amount })
     },
+    received => inTable(received.floats),
   )
 
 floatCommand
@@ -115,15 +95,14 @@ floatCommand
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<currency>', 'for example GBP', currency)
   .argument('<amount>', 'in minor units, or off', (text: string) => (text === 'off' ? null : minorUnits(text)))
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('float floor par_… GBP 500000', 'float floor par_… GBP off'))
-  .action(async (partnerId: PartnerId, code: Currency, units: bigint | null, options) => {
-    const floor = units === null ? null : toWire({ amount: units, currency: code })
-    const found = await withOperators(options, operations, api =>
-      api.setFloatFloor(partnerId, { currency: code, floor }),
-    )
-    printResult(options, { value: found, text: () => inTable(found.floats) })
-  })
+  .examples('float floor par_… GBP 500000', 'float floor par_… GBP off')
+  .prints(
+    (api, partnerId: PartnerId, code: Currency, units: bigint | null) => {
+      const floor = units === null ? null : toWire({ amount: units, currency: code })
+      return api.setFloatFloor(partnerId, { currency: code, floor })
+    },
+    found => inTable(found.floats),
+  )
 
 addServerOptions(floatCommand)
 

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import {
   type Invoice,
   type InvoiceId,
@@ -8,14 +8,13 @@ import {
 } from '../packages/console/src/generated/operator.ts'
 import type { Currency } from '../src/kernel/money.ts'
 import { currency, day, month, name, whole } from './arguments.ts'
-import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { addServerOptions, withOperators } from './operator-client.ts'
-import { printResult, sheet, table } from './print.ts'
+import { addServerOptions, OperatorCommand } from './operator-client.ts'
+import { sheet, table } from './print.ts'
 
 const operations = () => import('../src/operators/invoice-operations.ts')
 
-export const invoiceCommand = new Command('invoice')
+export const invoiceCommand = new OperatorCommand('invoice', operations)
 
 const argument = {
   partner: ['<partner>', 'the partner’s id, par_…'],
@@ -30,14 +29,12 @@ invoiceCommand
   .argument(...argument.partner)
   .argument('<currency>', 'for example GBP', currency)
   .option('--month <month>', 'a month that is over, for example 2026-03; by default all fees until now', month)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('invoice issue par_… GBP --month 2026-03'))
-  .action(async (partnerId: PartnerId, code: Currency, { month: asked, ...options }) => {
-    const issued = await withOperators(options, operations, api =>
+  .examples('invoice issue par_… GBP --month 2026-03')
+  .prints(
+    (api, partnerId: PartnerId, code: Currency, { month: asked }) =>
       api.issueInvoice(partnerId, { currency: code, month: asked }),
-    )
-    printResult(options, { value: issued, text: () => inWords(issued) })
-  })
+    result => inWords(result),
+  )
 
 invoiceCommand
   .command('list')
@@ -45,25 +42,25 @@ invoiceCommand
   .option('--partner <id>', 'only invoices of this partner')
   .addOption(new Option('--status <status>', 'only invoices in this state').choices(invoiceStatuses))
   .option('--take <n>', 'how many', whole({ min: 1, max: 1_000 }), 50)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('invoice list --status open', 'invoice list --partner par_…'))
-  .action(async ({ partner: partnerId, status, take, ...options }) => {
-    const statuses = status === undefined ? undefined : [status]
-    const found = await withOperators(options, operations, api => api.listInvoices({ partnerId, statuses, take }))
-    printResult(options, { value: found, text: () => table(found.invoices.map(rowOf)) })
-  })
+  .examples('invoice list --status open', 'invoice list --partner par_…')
+  .prints(
+    (api, { partner: partnerId, status, take }) => {
+      const statuses = status === undefined ? undefined : [status]
+      return api.listInvoices({ partnerId, statuses, take })
+    },
+    found => table(found.invoices.map(rowOf)),
+  )
 
 invoiceCommand
   .command('show')
   .description('Show an invoice with its lines.')
   .argument(...argument.partner)
   .argument(...argument.invoice)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('invoice show par_… ivc_…'))
-  .action(async (partnerId: PartnerId, invoiceId: InvoiceId, options) => {
-    const invoice = await withOperators(options, operations, api => api.getInvoice(partnerId, invoiceId))
-    printResult(options, { value: invoice, text: () => inWords(invoice) })
-  })
+  .examples('invoice show par_… ivc_…')
+  .prints(
+    (api, partnerId: PartnerId, invoiceId: InvoiceId) => api.getInvoice(partnerId, invoiceId),
+    result => inWords(result),
+  )
 
 invoiceCommand
   .command('pay')
@@ -72,14 +69,12 @@ invoiceCommand
   .argument(...argument.invoice)
   .requiredOption('--reference <text>', 'the reference of the transfer', name({ lengthMax: 140 }))
   .requiredOption('--on <day>', 'when the money arrived, for example 2026-04-07', day)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('invoice pay par_… ivc_… --reference "transfer 7" --on 2026-04-07'))
-  .action(async (partnerId: PartnerId, invoiceId: InvoiceId, { reference, on, ...options }) => {
-    const invoice = await withOperators(options, operations, api =>
+  .examples('invoice pay par_… ivc_… --reference "transfer 7" --on 2026-04-07')
+  .prints(
+    (api, partnerId: PartnerId, invoiceId: InvoiceId, { reference, on }) =>
       api.payInvoice(partnerId, invoiceId, { reference, on }),
-    )
-    printResult(options, { value: invoice, text: () => sheet(rowOf(invoice)) })
-  })
+    invoice => sheet(rowOf(invoice)),
+  )
 
 for (const { verb, description } of [
   { verb: 'reopen', description: 'Reopen a paid invoice: its fees are no longer revenue.' },
@@ -94,14 +89,12 @@ for (const { verb, description } of [
     .argument(...argument.partner)
     .argument(...argument.invoice)
     .requiredOption('--note <text>', 'why, for the audit log', name({ lengthMax: 500 }))
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples(`invoice ${verb} par_… ivc_… --note "wrong partner"`))
-    .action(async (partnerId: PartnerId, invoiceId: InvoiceId, { note, ...options }) => {
-      const invoice = await withOperators(options, operations, api =>
+    .examples(`invoice ${verb} par_… ivc_… --note "wrong partner"`)
+    .prints(
+      (api, partnerId: PartnerId, invoiceId: InvoiceId, { note }) =>
         api[`${verb}Invoice`](partnerId, invoiceId, { note }),
-      )
-      printResult(options, { value: invoice, text: () => sheet(rowOf(invoice)) })
-    })
+      invoice => sheet(rowOf(invoice)),
+    )
 }
 
 addServerOptions(invoiceCommand)

@@ -1,13 +1,12 @@
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import type { MemberJobId, MemberJobStatus, PartnerId } from '../packages/console/src/generated/operator.ts'
-import { examples } from './help.ts'
-import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
+import { addServerOptions, OperatorCommand, type OperatorOptions } from './operator-client.ts'
 import { addPaging, nextPage } from './paging.ts'
-import { printResult, table } from './print.ts'
+import { table } from './print.ts'
 
 const operations = () => import('../src/operators/member-job-operations.ts')
 
-export const jobCommand = new Command('job')
+export const jobCommand = new OperatorCommand('job', operations)
 
 type ListOptions = OperatorOptions & {
   json?: boolean
@@ -32,31 +31,26 @@ addPaging(
     ),
   'memberJob',
 )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('job list', 'job list --status AwaitingReview Processing'))
-  .action(async ({ partner: partnerId, status: statuses, before: after, take, ...options }: ListOptions) => {
-    const found = await withOperators(options, operations, api =>
+  .examples('job list', 'job list --status AwaitingReview Processing')
+  .prints(
+    (api, { partner: partnerId, status: statuses, before: after, take }: ListOptions) =>
       api.listMemberJobs({ partnerId, statuses, after, take }),
-    )
-    printResult(options, {
-      value: found,
-      text: () =>
-        table(
-          found.jobs.map(({ id, partnerId, kind, status, plan, stepsDone, createdAt, endedAt }) => ({
-            id,
-            partner: partnerId,
-            kind,
-            status,
-            invite: plan.invite,
-            update: plan.update,
-            reinstate: plan.reinstate,
-            offboard: plan.offboard,
-            done: `${stepsDone} of ${plan.invite + plan.update + plan.reinstate + plan.offboard}`,
-            created: createdAt,
-            ended: endedAt,
-          })),
-        ) + nextPage(found.jobs, found),
-    })
-  })
+    found =>
+      table(
+        found.jobs.map(({ id, partnerId, kind, status, plan, stepsDone, createdAt, endedAt }) => ({
+          id,
+          partner: partnerId,
+          kind,
+          status,
+          invite: plan.invite,
+          update: plan.update,
+          reinstate: plan.reinstate,
+          offboard: plan.offboard,
+          done: `${stepsDone} of ${plan.invite + plan.update + plan.reinstate + plan.offboard}`,
+          created: createdAt,
+          ended: endedAt,
+        })),
+      ) + nextPage(found.jobs, found),
+  )
 
 addServerOptions(jobCommand)

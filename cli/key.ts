@@ -1,15 +1,14 @@
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import type { ApiKeyId, PartnerId } from '../packages/console/src/generated/operator.ts'
 import { type Scope, scopes } from '../src/partners/api-keys.ts'
 import { whole } from './arguments.ts'
-import { examples } from './help.ts'
-import { addServerOptions, allOf, withOperators } from './operator-client.ts'
+import { addServerOptions, allOf, OperatorCommand, withOperators } from './operator-client.ts'
 import { takeMax } from './paging.ts'
 import { printResult, table } from './print.ts'
 
 const operations = () => import('../src/operators/key-operations.ts')
 
-export const keyCommand = new Command('key')
+export const keyCommand = new OperatorCommand('key', operations)
 
 keyCommand
   .command('create')
@@ -21,57 +20,49 @@ keyCommand
       .default([...scopes], scopes.join(',')),
   )
   .option('--expires-in-days <n>', 'expire the key after this many days', whole({ min: 1, max: 36_500 }))
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples('key create par_…', 'key create par_… --scopes members:read,pay:read --expires-in-days 90'),
+  .examples('key create par_…', 'key create par_… --scopes members:read,pay:read --expires-in-days 90')
+  .prints(
+    async (api, partnerId: PartnerId, { scopes: granted, expiresInDays }) => {
+      const made = await api.createApiKey(partnerId, { scopes: granted, expiresInDays })
+      const { id, secret } = made
+      // A repeat after a lost response: the server does not keep the secret.
+      if (secret === null)
+        throw new Error(
+          `The key ${id} was created, but the response with its secret was lost; run midmonth key revoke ${id}, and create another`,
+        )
+      return { ...made, secret }
+    },
+    ({ id, secret: key, expiresAt: expires }) =>
+      `${table([{ id, key, expires }])}\n\nSave the key now. It is stored only as a hash and cannot be shown again.`,
   )
-  .action(async (partnerId: PartnerId, { scopes: granted, expiresInDays, ...options }) => {
-    const made = await withOperators(options, operations, api =>
-      api.createApiKey(partnerId, { scopes: granted, expiresInDays }),
-    )
-    const { id, secret, expiresAt: expires } = made
-    // A repeat after a lost response: the server does not keep the secret.
-    if (secret === null)
-      throw new Error(
-        `The key ${id} was created, but the response with its secret was lost; run midmonth key revoke ${id}, and create another`,
-      )
-    const saveNow = '\n\nSave the key now. It is stored only as a hash and cannot be shown again.'
-    printResult(options, { value: made, text: () => `${table([{ id, key: secret, expires }])}${saveNow}` })
-  })
 
 keyCommand
   .command('list')
   .description('List a partner’s keys, newest first, including expired and revoked ones.')
   .argument('<partner>', 'the partner’s id, par_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('key list par_…'))
-  .action(async (partnerId: PartnerId, options) => {
-    const keys = await withOperators(options, operations, api => allOf(api.listApiKeys(partnerId, { take: takeMax })))
-    printResult(options, {
-      value: keys,
-      text: () =>
-        table(
-          keys.map(({ id, hint, state, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt }) => ({
-            id,
-            key: hint,
-            state,
-            scopes: granted.join(','),
-            created: createdAt,
-            expires: expiresAt,
-            revoked: revokedAt,
-            lastUsed: lastUsedAt,
-          })),
-        ),
-    })
-  })
+  .examples('key list par_…')
+  .prints(
+    (api, partnerId: PartnerId) => allOf(api.listApiKeys(partnerId, { take: takeMax })),
+    keys =>
+      table(
+        keys.map(({ id, hint, state, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt }) => ({
+          id,
+          key: hint,
+          state,
+          scopes: granted.join(','),
+          created: createdAt,
+          expires: expiresAt,
+          revoked: revokedAt,
+          lastUsed: lastUsedAt,
+        })),
+      ),
+  )
 
 keyCommand
   .command('revoke')
   .description('Revoke a key. It stops working within a second.')
   .argument('<key>', 'the key’s id, key_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('key revoke key_…'))
+  .examples('key revoke key_…')
   .action(async (keyId: ApiKeyId, options) => {
     // A leaked key must be revocable whatever MIDMONTH_MODE says.
     const { before, after } = await withOperators({ ...options, mayBeOtherMode: true }, operations, async api => {

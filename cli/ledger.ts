@@ -1,4 +1,3 @@
-import { Command } from 'commander'
 import type { Db } from '../src/database/database.ts'
 import type { Check } from '../src/verification/verify.ts'
 import { operator } from './actor.ts'
@@ -6,22 +5,21 @@ import { day } from './arguments.ts'
 import { bodyOf } from './client/files.ts'
 import { printStream } from './client/output.ts'
 import { examples } from './help.ts'
-import { addServerOptions, withOperators } from './operator-client.ts'
+import { addServerOptions, OperatorCommand, withOperators } from './operator-client.ts'
 import { print, printResult } from './print.ts'
 import { setExitCode, writeErrorLine, writeLine } from './terminal.ts'
 import { withDatabase } from './with-database.ts'
 
 const operations = () => import('../src/operators/journal-operations.ts')
 
-export const ledgerCommand = new Command('ledger')
+export const ledgerCommand = new OperatorCommand('ledger', operations)
 
 ledgerCommand
   .command('verify')
   .description(
     'Recompute every balance from its rows and report the first mismatch of each rule. Does not change the books. Records the result, unless the database role may only read. Exits with code 3 on a mismatch.',
   )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('ledger verify'))
+  .examples('ledger verify')
   .action(async ({ json }) => {
     const [{ sql }, { systemClock }, { totals, verify }] = await Promise.all([
       import('../src/database/database.ts'),

@@ -1,15 +1,13 @@
-import { Command } from 'commander'
 import type { InspectedMember, MemberId } from '../packages/console/src/generated/operator.ts'
 import { name } from './arguments.ts'
-import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { addServerOptions, withOperators } from './operator-client.ts'
-import { printResult, sheet } from './print.ts'
+import { addServerOptions, OperatorCommand } from './operator-client.ts'
+import { sheet } from './print.ts'
 import { inTable } from './withdrawal.ts'
 
 const operations = () => import('../src/operators/member-operations.ts')
 
-export const memberCommand = new Command('member')
+export const memberCommand = new OperatorCommand('member', operations)
 
 memberCommand
   .command('show')
@@ -17,12 +15,11 @@ memberCommand
     'Show a member: status, tier, bank account, available balance, recent withdrawals, and why a withdrawal would be refused.',
   )
   .argument('<member>', 'the member’s id, mem_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('member show mem_…'))
-  .action(async (memberId: MemberId, options) => {
-    const member = await withOperators(options, operations, api => api.inspectMember(memberId))
-    printResult(options, { value: member, text: () => `${inWords(member)}\n\n${inTable(member.withdrawals)}` })
-  })
+  .examples('member show mem_…')
+  .prints(
+    (api, memberId: MemberId) => api.inspectMember(memberId),
+    member => `${inWords(member)}\n\n${inTable(member.withdrawals)}`,
+  )
 
 memberCommand
   .command('release')
@@ -31,13 +28,12 @@ memberCommand
   )
   .argument('<member>', 'the member’s id, mem_…')
   .option('--reason <text>', 'reason for the audit log; must not contain personal data', name({ lengthMax: 200 }))
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('member release mem_… --reason "The bank confirmed the account"'))
-  .action(async (memberId: MemberId, { reason, ...options }) => {
-    const result = await withOperators(options, operations, api => api.releaseMember(memberId, { reason }))
-    const text = () => (result.released ? `${memberId} is released.` : `${memberId} was not held; nothing was changed.`)
-    printResult(options, { value: result, text })
-  })
+  .examples('member release mem_… --reason "The bank confirmed the account"')
+  .prints(
+    (api, memberId: MemberId, { reason }) => api.releaseMember(memberId, { reason }),
+    (result, memberId) =>
+      result.released ? `${memberId} is released.` : `${memberId} was not held; nothing was changed.`,
+  )
 
 addServerOptions(memberCommand)
 

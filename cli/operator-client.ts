@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { operations as declared, type OperatorOperations } from '../packages/console/src/generated/operator.ts'
 import type { ApiResponse } from '../packages/sdk/src/call.ts'
 import { type Arguments, Client, type Operation as Described } from '../packages/sdk/src/client.ts'
@@ -8,10 +8,48 @@ import type { Operation } from '../src/http/operation.ts'
 import type { Caller } from '../src/in-process.ts'
 import type { InstallationContext } from '../src/operators/operation-context.ts'
 import { loginOf, operator, personOf } from './actor.ts'
+import { examples } from './help.ts'
+import { printResult } from './print.ts'
 import { terminal } from './terminal.ts'
 
 /** The options that say where a command of operators works, and who decides. */
 export type OperatorOptions = { url?: string; key?: string; as?: string }
+
+/**
+ * A command that calls the operators' operations and prints the result.
+ * @param load the modules of the operations; the commands below it use the same
+ */
+export class OperatorCommand extends Command {
+  readonly #load: () => Promise<object>
+
+  constructor(name: string | undefined, load: () => Promise<object>) {
+    super(name)
+    this.#load = load
+  }
+
+  override createCommand(name?: string): OperatorCommand {
+    return new OperatorCommand(name, this.#load)
+  }
+
+  /** Adds the option `--json`, and examples below the help. */
+  examples(...commands: string[]): this {
+    return this.option('--json', 'print JSON').addHelpText('after', examples(...commands))
+  }
+
+  /** Calls operations with the arguments and options of the command, and prints the result: as words, or as JSON with `--json`. */
+  // biome-ignore lint/suspicious/noExplicitAny: the parsers of arguments and options return what their functions declare.
+  prints<Result, Given extends any[]>(
+    call: (api: OperatorOperations, ...given: Given) => PromiseLike<Result>,
+    words: (result: Result, ...given: Given) => string,
+  ): this {
+    return this.action(async (...all) => {
+      const given = all.slice(0, -1) as Given
+      const options = given.at(-1)
+      const result = await withOperators(options, this.#load, async api => await call(api, ...given))
+      printResult(options, { value: result, text: () => words(result, ...given) })
+    })
+  }
+}
 
 /** Gives all commands below a command the options that say on which server they work. */
 export function addServerOptions(command: Command): void {

@@ -6,7 +6,7 @@ import { id, whole } from './arguments.ts'
 export const takeMax = 1_000
 
 /** @param kind of the listed entries */
-export function addPaging(command: Command, kind: IdKind): Command {
+export function addPaging<Kind extends Command>(command: Kind, kind: IdKind): Kind {
   return command
     .option('--take <n>', `how many to show, up to ${takeMax}`, whole({ min: 1, max: takeMax }), 50)
     .option('--before <id>', 'only entries older than this one; for the next page', id(kind))

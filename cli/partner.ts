@@ -1,11 +1,10 @@
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import type { Partner, PartnerId } from '../packages/console/src/generated/operator.ts'
 import { stopInWords } from '../src/operators/stops.ts'
 import { type Setting, settings } from '../src/partners/settings.ts'
 import { day, name, whole } from './arguments.ts'
 import { inTable } from './float-table.ts'
-import { examples } from './help.ts'
-import { addServerOptions, allOf, withOperators } from './operator-client.ts'
+import { addServerOptions, allOf, OperatorCommand, withOperators } from './operator-client.ts'
 import { takeMax } from './paging.ts'
 import { printResult, sheet, table } from './print.ts'
 
@@ -13,14 +12,13 @@ const placeholders = { text: 'text', country: 'code', zone: 'zone', day: 'day', 
 
 const operations = () => import('../src/operators/partner-operations.ts')
 
-export const partnerCommand = new Command('partner')
+export const partnerCommand = new OperatorCommand('partner', operations)
 
 const createCommand = partnerCommand
   .command('create')
   .description('Create a partner with an open pay cycle. Next, add its tiers (tier set) and an API key (key create).')
   .argument('<name>', 'display name, for example "Acme Couriers"', name({ lengthMax: 140 }))
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('partner create "Acme Couriers" --cycle-schedule weekly --cycle-anchor 2026-01-05'))
+  .examples('partner create "Acme Couriers" --cycle-schedule weekly --cycle-anchor 2026-01-05')
   .action(async (partnerName: string, { json, url, key, ...settings }) => {
     const partner = await withOperators({ url, key }, operations, api =>
       api.createPartner({ name: partnerName, settings }),
@@ -31,35 +29,30 @@ const createCommand = partnerCommand
 partnerCommand
   .command('list')
   .description('List all partners, newest first.')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('partner list'))
-  .action(async options => {
-    const partners = await withOperators(options, operations, api => allOf(api.listPartners({ take: takeMax })))
-    printResult(options, {
-      value: partners,
-      text: () =>
-        table(
-          partners.map(({ id, name, country, timeZone, state }) => ({
-            id,
-            name,
-            country,
-            'time zone': timeZone,
-            state,
-          })),
-        ),
-    })
-  })
+  .examples('partner list')
+  .prints(
+    api => allOf(api.listPartners({ take: takeMax })),
+    partners =>
+      table(
+        partners.map(({ id, name, country, timeZone, state }) => ({
+          id,
+          name,
+          country,
+          'time zone': timeZone,
+          state,
+        })),
+      ),
+  )
 
 partnerCommand
   .command('show')
   .description('Show a partner’s state, settings, open pay cycle, float, and numbers of keys and members.')
   .argument('<partner>', 'the partner’s id, par_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('partner show par_…'))
-  .action(async (partnerId: PartnerId, options) => {
-    const partner = await withOperators(options, operations, api => api.getPartner(partnerId))
-    printResult(options, { value: partner, text: () => inWords(partner) })
-  })
+  .examples('partner show par_…')
+  .prints(
+    (api, partnerId: PartnerId) => api.getPartner(partnerId),
+    result => inWords(result),
+  )
 
 const setCommand = partnerCommand
   .command('set')
@@ -67,8 +60,7 @@ const setCommand = partnerCommand
     'Change a partner’s settings. Options that you leave out do not change. A change applies to what starts afterwards, for example to the next pay cycle.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('partner set par_… --grace-minutes 30 --auto-activate'))
+  .examples('partner set par_… --grace-minutes 30 --auto-activate')
   .action(async (partnerId: PartnerId, { json, url, key, ...settings }) => {
     if (Object.keys(settings).length === 0) setCommand.error('error: specify at least one setting to change')
     const { before, after } = await withOperators({ url, key }, operations, async api => ({
@@ -118,8 +110,7 @@ for (const { verb, description, isDone, done, unchanged } of [
     .description(description)
     .argument('<partner>', 'the partner’s id, par_…')
     .option('--reason <text>', 'reason for the audit log; must not contain personal data', name({ lengthMax: 200 }))
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples(`partner ${verb} par_… --reason "bank outage"`))
+    .examples(`partner ${verb} par_… --reason "bank outage"`)
     .action(async (partnerId: PartnerId, { reason, ...options }) => {
       const { before, after } = await withOperators(options, operations, async api => ({
         before: await api.getPartner(partnerId),

@@ -1,16 +1,15 @@
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import type { PayoutException, PayoutExceptionId } from '../packages/console/src/generated/operator.ts'
 import { asOption } from './actor.ts'
 import { minorUnits, name } from './arguments.ts'
-import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { withOperators } from './operator-client.ts'
+import { OperatorCommand, withOperators } from './operator-client.ts'
 import { addPaging, nextPage } from './paging.ts'
 import { printResult, sheet, table } from './print.ts'
 
 const operations = () => import('../src/operators/exception-operations.ts')
 
-export const payoutExceptionsCommand = new Command('exceptions').description(
+export const payoutExceptionsCommand = new OperatorCommand('exceptions', operations).description(
   'Bank answers that did not fit: list them, and close each by a decision.',
 )
 
@@ -21,52 +20,41 @@ addPaging(
     .option('--all', 'include closed exceptions'),
   'payoutException',
 )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts exceptions list', 'payouts exceptions list --all --json'))
-  .action(async ({ all, take, before: after, ...options }) => {
-    const page = await withOperators(options, operations, async api =>
-      api.listPayoutExceptions({ state: all ? 'all' : 'open', take, after }),
-    )
-    printResult(options, {
-      value: page,
-      text: () =>
-        table(
-          page.exceptions.map(({ id, rail, kind, reference, reason, openedAt, decision, proposedBy }) => ({
-            id,
-            rail,
-            kind,
-            reference,
-            opened: openedAt,
-            decision,
-            'proposed by': proposedBy,
-            reason,
-          })),
-        ) + nextPage(page.exceptions, page),
-    })
-  })
+  .examples('payouts exceptions list', 'payouts exceptions list --all --json')
+  .prints(
+    (api, { all, take, before: after }) => api.listPayoutExceptions({ state: all ? 'all' : 'open', take, after }),
+    page =>
+      table(
+        page.exceptions.map(({ id, rail, kind, reference, reason, openedAt, decision, proposedBy }) => ({
+          id,
+          rail,
+          kind,
+          reference,
+          opened: openedAt,
+          decision,
+          'proposed by': proposedBy,
+          reason,
+        })),
+      ) + nextPage(page.exceptions, page),
+  )
 
 payoutExceptionsCommand
   .command('show')
   .description('Show an exception, with its file and line.')
   .argument('<exception>', 'the exception’s id, pex_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts exceptions show pex_…'))
-  .action(async (id: PayoutExceptionId, options) => {
-    const found = await withOperators(options, operations, api => api.getPayoutException(id))
-    const { amount, openedAt, closedAt, proposal: _, proposals, isBookedElsewhere, ...rest } = found
-    printResult(options, {
-      value: found,
-      text: () =>
-        sheet({
-          ...rest,
-          amount: amount && moneyInWords(amount),
-          opened: openedAt,
-          closed: closedAt,
-          'its words name': proposals.map(({ reference }) => reference).join(', ') || null,
-          warning: isBookedElsewhere ? 'Another message has booked the same amount on the same day' : null,
-        }),
-    })
-  })
+  .examples('payouts exceptions show pex_…')
+  .prints(
+    (api, id: PayoutExceptionId) => api.getPayoutException(id),
+    ({ amount, openedAt, closedAt, proposal: _, proposals, isBookedElsewhere, ...rest }) =>
+      sheet({
+        ...rest,
+        amount: amount && moneyInWords(amount),
+        opened: openedAt,
+        closed: closedAt,
+        'its words name': proposals.map(({ reference }) => reference).join(', ') || null,
+        warning: isBookedElsewhere ? 'Another message has booked the same amount on the same day' : null,
+      }),
+  )
 
 payoutExceptionsCommand
   .command('close')
@@ -105,19 +93,15 @@ payoutExceptionsCommand
   )
   .option('--cycle <payCycle>', 'with book: the pay cycle whose settlement the money pays, pc_…')
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples(
-      'payouts exceptions close pex_… --decision ignore --note "bank charges"',
-      'payouts exceptions close pex_… --decision attach --reference MMK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
-      'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
-      'payouts exceptions close pex_… --decision give-back --payments MMK7Q2MZ4TB5XJ3A --note "the bank has named it"',
-      'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
-      'payouts exceptions close pex_… --decision recover --note "the statement of the 11th has the debit"',
-      'payouts exceptions close pex_… --decision write-off --note "the member has left"',
-      'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
-    ),
+  .examples(
+    'payouts exceptions close pex_… --decision ignore --note "bank charges"',
+    'payouts exceptions close pex_… --decision attach --reference MMK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
+    'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
+    'payouts exceptions close pex_… --decision give-back --payments MMK7Q2MZ4TB5XJ3A --note "the bank has named it"',
+    'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
+    'payouts exceptions close pex_… --decision recover --note "the statement of the 11th has the debit"',
+    'payouts exceptions close pex_… --decision write-off --note "the member has left"',
+    'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
   )
   .action(async (exceptionId: PayoutExceptionId, { decision, note, reference, charge: units, borneBy, ...more }) => {
     const { payments: references, partner: partnerId, cycle: payCycleId, ...options } = more
@@ -141,12 +125,11 @@ payoutExceptionsCommand
   .description('Withdraw a decision that takes two people and that one person has made.')
   .argument('<exception>', 'the exception’s id, pex_…')
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts exceptions withdraw pex_…'))
-  .action(async (exceptionId: PayoutExceptionId, options) => {
-    const exception = await withOperators(options, operations, api => api.withdrawPayoutDecision(exceptionId))
-    printResult(options, { value: exception, text: () => `The decision about ${exceptionId} is withdrawn.` })
-  })
+  .examples('payouts exceptions withdraw pex_…')
+  .prints(
+    (api, exceptionId: PayoutExceptionId) => api.withdrawPayoutDecision(exceptionId),
+    (_, exceptionId) => `The decision about ${exceptionId} is withdrawn.`,
+  )
 
 function inCurrencyOf({ amount }: PayoutException, units: bigint) {
   if (amount === null) throw new Error('The answer gives no amount, so it cannot have a charge')

@@ -1,16 +1,14 @@
-import { Command } from 'commander'
 import type { ExceptionsClosed, PayoutRuleId } from '../packages/console/src/generated/operator.ts'
 import { asOption } from './actor.ts'
 import { name } from './arguments.ts'
-import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { withOperators } from './operator-client.ts'
+import { OperatorCommand, withOperators } from './operator-client.ts'
 import { addPaging, nextPage } from './paging.ts'
 import { countOf, printResult, table } from './print.ts'
 
 const operations = () => import('../src/operators/not-ours-operations.ts')
 
-export const closeAllCommand = new Command('close-all')
+export const closeAllCommand = new OperatorCommand('close-all', operations)
   .description(
     'Close all open exceptions about money whose bank text contains a text, because they are not ours. Without --fingerprint, only shows the exceptions that would be closed. Exceptions that may be about something of ours stay open.',
   )
@@ -19,13 +17,9 @@ export const closeAllCommand = new Command('close-all')
   .option('--fingerprint <fingerprint>', 'close the exceptions that the preview with this fingerprint has shown')
   .option('--note <text>', 'with --fingerprint: why the entries are not ours', name({ lengthMax: 500 }))
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples(
-      'payouts exceptions close-all --rail sepa --text "account fee"',
-      'payouts exceptions close-all --rail sepa --text "account fee" --fingerprint 5f1d… --note "charges of the bank"',
-    ),
+  .examples(
+    'payouts exceptions close-all --rail sepa --text "account fee"',
+    'payouts exceptions close-all --rail sepa --text "account fee" --fingerprint 5f1d… --note "charges of the bank"',
   )
   .action(async ({ rail, text, fingerprint, note, ...options }) => {
     if (fingerprint === undefined) {
@@ -51,21 +45,22 @@ function inTable({ sums, keptCount }: Pick<ExceptionsClosed, 'sums' | 'keptCount
   return keptCount === 0 ? shown : `${shown}\n\n${kept}`
 }
 
-export const payoutRulesCommand = new Command('rules').description(
+export const payoutRulesCommand = new OperatorCommand('rules', operations).description(
   'Rules that close new entries of a bank with a text, because they are not ours.',
 )
 
 addPaging(payoutRulesCommand.command('list').description('List the rules, newest first.'), 'payoutRule')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts rules list'))
-  .action(async ({ take, before: after, ...options }) => {
-    const page = await withOperators(options, operations, async api => api.listPayoutRules({ take, after }))
-    const rows = page.rules.map(({ id, rail, text, status, closedCount, proposedBy, confirmedBy, note }) => ({
-      ...{ id, rail, text, status, closed: `${closedCount}` },
-      ...{ 'proposed by': proposedBy, 'confirmed by': confirmedBy, note },
-    }))
-    printResult(options, { value: page, text: () => table(rows) + nextPage(page.rules, page) })
-  })
+  .examples('payouts rules list')
+  .prints(
+    (api, { take, before: after }) => api.listPayoutRules({ take, after }),
+    page => {
+      const rows = page.rules.map(({ id, rail, text, status, closedCount, proposedBy, confirmedBy, note }) => ({
+        ...{ id, rail, text, status, closed: `${closedCount}` },
+        ...{ 'proposed by': proposedBy, 'confirmed by': confirmedBy, note },
+      }))
+      return table(rows) + nextPage(page.rules, page)
+    },
+  )
 
 payoutRulesCommand
   .command('create')
@@ -76,8 +71,7 @@ payoutRulesCommand
   .requiredOption('--text <text>', 'a text that the bank’s text contains, in any letter case')
   .requiredOption('--note <text>', 'why the entries are not ours', name({ lengthMax: 500 }))
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts rules create --rail sepa --text "account fee" --note "charges of the bank"'))
+  .examples('payouts rules create --rail sepa --text "account fee" --note "charges of the bank"')
   .action(async ({ rail, text, note, ...options }) => {
     const { rule, matching } = await withOperators(options, operations, async api => ({
       rule: await api.createPayoutRule({ rail, text, note }),
@@ -101,9 +95,8 @@ for (const [verb, description] of [
     .description(description)
     .argument('<rule>', 'the rule’s id, pxr_…')
     .addOption(asOption())
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples(`payouts rules ${verb} pxr_…`))
-    .action(async (id: PayoutRuleId, options) => {
-      const rule = await withOperators(options, operations, api => api[`${verb}PayoutRule`](id))
-      printResult(options, { value: rule, text: () => `${id} is ${rule.status}.` })
-    })
+    .examples(`payouts rules ${verb} pxr_…`)
+    .prints(
+      (api, id: PayoutRuleId) => api[`${verb}PayoutRule`](id),
+      (rule, id) => `${id} is ${rule.status}.`,
+    )

@@ -1,7 +1,7 @@
 import { openAsBlob } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
 import path from 'node:path'
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import type { PaymentOutcome, PayoutBatchId } from '../packages/console/src/generated/operator.ts'
 import { isIdOf } from '../src/kernel/ids.ts'
 import { dayIn } from '../src/kernel/time.ts'
@@ -11,9 +11,8 @@ import { asOption } from './actor.ts'
 import { day, minorUnits, name, whole } from './arguments.ts'
 import { inTable as balancesInTable, daysDefault, differencesMax } from './bank-balances.ts'
 import { stateInWords } from './batch-state.ts'
-import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { addServerOptions, allOf, withOperators } from './operator-client.ts'
+import { addServerOptions, allOf, OperatorCommand, withOperators } from './operator-client.ts'
 import { addPaging, nextPage, takeMax } from './paging.ts'
 import { payoutExceptionsCommand } from './payout-exceptions.ts'
 import { exportCommand } from './payout-export.ts'
@@ -29,7 +28,7 @@ const operations = async () => ({
   ...(await import('../src/operators/rail-operations.ts')),
 })
 
-export const payoutsCommand = new Command('payouts')
+export const payoutsCommand = new OperatorCommand('payouts', operations)
 
 addPaging(
   payoutsCommand
@@ -41,97 +40,90 @@ addPaging(
     .addOption(new Option('--status <status...>', 'only batches with these statuses').choices(batchStatuses)),
   'payoutBatch',
 )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts list', 'payouts list --status building approved --json'))
-  .action(async ({ rail: only, status: statuses, take, before: after, ...options }) => {
-    const { page, rails } = await withOperators(options, operations, async api => ({
-      page: await api.listPayoutBatches({ rail: only, statuses, take, after }),
-      rails: (await api.listRails()).rails,
-    }))
-    const { batches } = page
-    const shown = rails.filter(({ name: rail }) => only === undefined || rail === only)
-    printResult(options, {
-      value: { ...page, rails },
-      text: () =>
-        [
-          ...rails.flatMap(({ name: rail, hold }) =>
-            hold === null ? [] : [`${rail} has been held since ${hold.since} by ${hold.by}.`],
-          ),
-          ...shown.flatMap(({ name: rail, brake }) =>
-            brake === null ? [] : [`No batch of ${rail} is approved automatically. ${brake.reason}.`],
-          ),
-          ...shown.flatMap(({ importing }) => importing.map(each => `${progressInWords(each)}.`)),
-          table(
-            batches.map(batch => ({
-              id: batch.id,
-              rail: batch.rail,
-              'value date': batch.valueDate,
-              state: stateInWords(batch),
-              payments: batch.paymentCount,
-              total: moneyInWords(batch.total),
-              'cut-off': batch.cutOffAt,
-            })),
-          ) + nextPage(batches, page),
-        ].join('\n'),
-    })
-  })
+  .examples('payouts list', 'payouts list --status building approved --json')
+  .prints(
+    async (api, { rail, status: statuses, take, before: after }) => ({
+      ...(await api.listPayoutBatches({ rail, statuses, take, after })),
+      ...(await api.listRails()),
+    }),
+    ({ rails, ...page }, { rail: only }) => {
+      const shown = rails.filter(({ name: rail }) => only === undefined || rail === only)
+      return [
+        ...rails.flatMap(({ name: rail, hold }) =>
+          hold === null ? [] : [`${rail} has been held since ${hold.since} by ${hold.by}.`],
+        ),
+        ...shown.flatMap(({ name: rail, brake }) =>
+          brake === null ? [] : [`No batch of ${rail} is approved automatically. ${brake.reason}.`],
+        ),
+        ...shown.flatMap(({ importing }) => importing.map(each => `${progressInWords(each)}.`)),
+        table(
+          page.batches.map(batch => ({
+            id: batch.id,
+            rail: batch.rail,
+            'value date': batch.valueDate,
+            state: stateInWords(batch),
+            payments: batch.paymentCount,
+            total: moneyInWords(batch.total),
+            'cut-off': batch.cutOffAt,
+          })),
+        ) + nextPage(page.batches, page),
+      ].join('\n')
+    },
+  )
 
 payoutsCommand
   .command('show')
   .description('Show a batch: its sums, its approvals, its payments and its file.')
   .argument('<batch>', 'the batch’s id, bat_…')
   .option('--payments <count>', 'how many of its payments to list', whole({ min: 0, max: 100_000 }), paymentsShown)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts show bat_…', 'payouts show bat_… --payments 1000'))
-  .action(async (batchId: PayoutBatchId, { payments: countMax, ...options }) => {
-    const { batch, payments } = await withOperators(options, operations, async api => ({
-      batch: await api.getPayoutBatch(batchId),
+  .examples('payouts show bat_…', 'payouts show bat_… --payments 1000')
+  .prints(
+    async (api, batchId: PayoutBatchId, { payments: countMax }) => ({
+      ...(await api.getPayoutBatch(batchId)),
       payments:
         countMax === 0
           ? []
           : await allOf(api.listBatchPayments(batchId, { take: Math.min(countMax, takeMax) }), { countMax }),
-    }))
-    const { approvals, approvalsNeeded, proposal, cutOffAt, cutOffTimeZone } = batch
-    const more = batch.paymentCount - payments.filter(({ removedAt }) => removedAt === null).length
-    printResult(options, {
-      value: { ...batch, payments },
-      text: () =>
-        [
-          sheet({
-            id: batch.id,
-            rail: batch.rail,
-            state: stateInWords(batch),
-            'message id': batch.messageId,
-            'paid from': batch.debtor,
-            'value date': batch.valueDate,
-            'cut-off': cutOffTimeZone === null ? cutOffAt : inZone(new Date(cutOffAt), cutOffTimeZone),
-            approvals: batch.approvedAutomatically ? 'none needed' : `${approvals.length} of ${approvalsNeeded}`,
-            payments: batch.paymentCount,
-            total: moneyInWords(batch.total),
-            'name check': batch.nameCheck,
-            file: batch.fileName,
-            'SHA-256': batch.fileSha256,
-            sent: batch.sentAt,
-          }),
-          '',
-          ...(approvals.length === 0
-            ? []
-            : [table(approvals.map(({ person, login, at }) => ({ 'approved by': person, login, at })))]),
-          ...(proposal === null ? [] : [`${proposal.person} proposes to close it early: ${proposal.note}\n`]),
-          table(
-            payments.map(({ reference, partnerName, payee, amount, outcome, removedAt }) => ({
-              reference,
-              partner: partnerName,
-              payee: payee?.accountHolder ?? null,
-              account: payee === null ? null : `…${payee.lastFour}`,
-              amount: moneyInWords(amount),
-              state: removedAt === null ? outcome : 'removed',
-            })),
-          ),
-          ...(more > 0 ? [`… and ${countOf(more, 'payment')} more; see --payments`] : []),
-        ].join('\n'),
-    })
-  })
+    }),
+    ({ payments, ...batch }) => {
+      const { approvals, approvalsNeeded, proposal, cutOffAt, cutOffTimeZone } = batch
+      const more = batch.paymentCount - payments.filter(({ removedAt }) => removedAt === null).length
+      return [
+        sheet({
+          id: batch.id,
+          rail: batch.rail,
+          state: stateInWords(batch),
+          'message id': batch.messageId,
+          'paid from': batch.debtor,
+          'value date': batch.valueDate,
+          'cut-off': cutOffTimeZone === null ? cutOffAt : inZone(new Date(cutOffAt), cutOffTimeZone),
+          approvals: batch.approvedAutomatically ? 'none needed' : `${approvals.length} of ${approvalsNeeded}`,
+          payments: batch.paymentCount,
+          total: moneyInWords(batch.total),
+          'name check': batch.nameCheck,
+          file: batch.fileName,
+          'SHA-256': batch.fileSha256,
+          sent: batch.sentAt,
+        }),
+        '',
+        ...(approvals.length === 0
+          ? []
+          : [table(approvals.map(({ person, login, at }) => ({ 'approved by': person, login, at })))]),
+        ...(proposal === null ? [] : [`${proposal.person} proposes to close it early: ${proposal.note}\n`]),
+        table(
+          payments.map(({ reference, partnerName, payee, amount, outcome, removedAt }) => ({
+            reference,
+            partner: partnerName,
+            payee: payee?.accountHolder ?? null,
+            account: payee === null ? null : `…${payee.lastFour}`,
+            amount: moneyInWords(amount),
+            state: removedAt === null ? outcome : 'removed',
+          })),
+        ),
+        ...(more > 0 ? [`… and ${countOf(more, 'payment')} more; see --payments`] : []),
+      ].join('\n')
+    },
+  )
 
 /** A day and time of a bank, with its zone. */
 function inZone(at: Date, timeZone: string): string {
@@ -147,30 +139,25 @@ payoutsCommand
   .argument('<batch>', 'the batch’s id, bat_…')
   .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts close bat_… --note "the bank closes early today" --as "Ada Lovelace"'))
-  .action(async (batchId: PayoutBatchId, { note, ...options }) => {
-    const batch = await withOperators(options, operations, api => api.closePayoutBatch(batchId, { note }))
-    printResult(options, {
-      value: batch,
-      text: () =>
-        batch.closedAt === null
-          ? `It is proposed that ${batchId} is closed early; another person must run the same command.`
-          : `${batchId} is closed: ${stateInWords(batch)}.`,
-    })
-  })
+  .examples('payouts close bat_… --note "the bank closes early today" --as "Ada Lovelace"')
+  .prints(
+    (api, batchId: PayoutBatchId, { note }) => api.closePayoutBatch(batchId, { note }),
+    (batch, batchId) =>
+      batch.closedAt === null
+        ? `It is proposed that ${batchId} is closed early; another person must run the same command.`
+        : `${batchId} is closed: ${stateInWords(batch)}.`,
+  )
 
 payoutsCommand
   .command('withdraw')
   .description('Withdraw the proposal to close a batch early.')
   .argument('<batch>', 'the batch’s id, bat_…')
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts withdraw bat_…'))
-  .action(async (batchId: PayoutBatchId, options) => {
-    const batch = await withOperators(options, operations, api => api.withdrawPayoutBatchClosing(batchId))
-    printResult(options, { value: batch, text: () => `${batchId} stays open until its cut-off.` })
-  })
+  .examples('payouts withdraw bat_…')
+  .prints(
+    (api, batchId: PayoutBatchId) => api.withdrawPayoutBatchClosing(batchId),
+    (_, batchId) => `${batchId} stays open until its cut-off.`,
+  )
 
 payoutsCommand
   .command('approve')
@@ -179,19 +166,14 @@ payoutsCommand
   )
   .argument('<batch>', 'the batch’s id, bat_…')
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts approve bat_…', 'payouts approve bat_… --as "Ada Lovelace"'))
-  .action(async (batchId: PayoutBatchId, options) => {
-    const batch = await withOperators(options, operations, api => api.approvePayoutBatch(batchId))
-    const { status, approvals, approvalsNeeded } = batch
-    printResult(options, {
-      value: batch,
-      text: () =>
-        status === 'approved'
-          ? `${batchId} is approved.`
-          : `${batchId} has ${approvals.length} of ${approvalsNeeded} approvals; another person must approve it.`,
-    })
-  })
+  .examples('payouts approve bat_…', 'payouts approve bat_… --as "Ada Lovelace"')
+  .prints(
+    (api, batchId: PayoutBatchId) => api.approvePayoutBatch(batchId),
+    ({ status, approvals, approvalsNeeded }, batchId) =>
+      status === 'approved'
+        ? `${batchId} is approved.`
+        : `${batchId} has ${approvals.length} of ${approvalsNeeded} approvals; another person must approve it.`,
+  )
 
 for (const { verb, description } of [
   {
@@ -210,8 +192,7 @@ for (const { verb, description } of [
     .argument('<batch or rail>', 'the batch’s id, bat_…, or the rail’s name in MIDMONTH_RAILS')
     .option('--reason <text>', 'reason for the audit log; must not contain personal data', name({ lengthMax: 200 }))
     .addOption(asOption())
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples(`payouts ${verb} bat_…`, `payouts ${verb} sepa --reason "bank outage"`))
+    .examples(`payouts ${verb} bat_…`, `payouts ${verb} sepa --reason "bank outage"`)
     .action(async (named: string, { reason, ...options }) => {
       if (isBatchId(named)) {
         const batch = await withOperators(options, operations, api => api[`${verb}PayoutBatch`](named, { reason }))
@@ -250,13 +231,9 @@ payoutsCommand
       .default('operator' as const),
   )
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples(
-      'payouts outcome MMK7Q2MZ4TB5XJ3A --outcome paid --note "seen in the portal"',
-      'payouts outcome w_… --outcome returned --booked-on 2026-03-31 --amount 9450 --note "the bank kept 5.00"',
-    ),
+  .examples(
+    'payouts outcome MMK7Q2MZ4TB5XJ3A --outcome paid --note "seen in the portal"',
+    'payouts outcome w_… --outcome returned --booked-on 2026-03-31 --amount 9450 --note "the bank kept 5.00"',
   )
   .action(async (payment: string, { outcome, note, bookedOn, amount, borneBy, ...options }) => {
     const isReturned = outcome === 'returned'
@@ -291,15 +268,11 @@ payoutsCommand
     'Stopped by the operator',
   )
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts remove MMK7Q2MZ4TB5XJ3A --reason "The member asked for it"'))
-  .action(async (payment: string, { reason, ...options }) => {
-    const removed = await withOperators(options, operations, api => api.removePayment(payment, { reason }))
-    printResult(options, {
-      value: removed,
-      text: () => `${removed.withdrawalId} left ${removed.batchId}; it fails within a minute.`,
-    })
-  })
+  .examples('payouts remove MMK7Q2MZ4TB5XJ3A --reason "The member asked for it"')
+  .prints(
+    (api, payment: string, { reason }) => api.removePayment(payment, { reason }),
+    removed => `${removed.withdrawalId} left ${removed.batchId}; it fails within a minute.`,
+  )
 
 payoutsCommand.addCommand(exportCommand)
 
@@ -311,26 +284,23 @@ payoutsCommand
   .argument('<rail>', 'the rail’s name in MIDMONTH_RAILS')
   .argument('<file>', 'the bank’s file')
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts import sepa /secure/from-the-bank/pain002.xml'))
-  .action(async (rail: string, file: string, options) => {
-    const imported = await withOperators(options, operations, async api => {
+  .examples('payouts import sepa /secure/from-the-bank/pain002.xml')
+  .prints(
+    async (api, rail: string, file: string) => {
       await access(file, constants.R_OK)
       return await api.importBankFile(rail, await openAsBlob(file), { name: path.basename(file) })
-    })
-    const { result, records, skippedAccounts } = imported
-    const ofOthers =
-      skippedAccounts === 0
-        ? ''
-        : ` ${countOf(skippedAccounts, 'account')} of the file ${skippedAccounts === 1 ? 'is' : 'are'} not of this rail; nothing about ${skippedAccounts === 1 ? 'it' : 'them'} was booked.`
-    printResult(options, {
-      value: imported,
-      text: () =>
-        result === 'repeated'
-          ? 'The file was imported before; nothing changed.'
-          : `${countOf(records, 'record')} imported.${ofOthers}`,
-    })
-  })
+    },
+    imported => {
+      const { result, records, skippedAccounts } = imported
+      const ofOthers =
+        skippedAccounts === 0
+          ? ''
+          : ` ${countOf(skippedAccounts, 'account')} of the file ${skippedAccounts === 1 ? 'is' : 'are'} not of this rail; nothing about ${skippedAccounts === 1 ? 'it' : 'them'} was booked.`
+      return result === 'repeated'
+        ? 'The file was imported before; nothing changed.'
+        : `${countOf(records, 'record')} imported.${ofOthers}`
+    },
+  )
 
 payoutsCommand
   .command('balances')
@@ -339,8 +309,7 @@ payoutsCommand
   )
   .option('--rail <rail>', 'only this rail')
   .option('--days <n>', 'how many days per account, up to 366', whole({ min: 1, max: 366 }), daysDefault)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts balances', 'payouts balances --rail sepa --days 31 --json'))
+  .examples('payouts balances', 'payouts balances --rail sepa --days 31 --json')
   .action(async ({ rail, days, ...options }) => {
     const load = () => import('../src/operators/float-operations.ts')
     const compared = await withOperators(options, load, api => api.listAccountDays({ rail, days }))

@@ -1,28 +1,25 @@
-import { Command } from 'commander'
 import type { PartnerId, Revenue } from '../packages/console/src/generated/operator.ts'
 import { type Currency, toWire } from '../src/kernel/money.ts'
 import { currency, minorUnits, month, name } from './arguments.ts'
 import { bodyOf } from './client/files.ts'
 import { printStream } from './client/output.ts'
-import { examples } from './help.ts'
 import { moneyInWords, repeatedInWords } from './money.ts'
-import { addServerOptions, withOperators } from './operator-client.ts'
+import { addServerOptions, OperatorCommand, withOperators } from './operator-client.ts'
 import { printResult, table } from './print.ts'
 
 const operations = () => import('../src/operators/revenue-operations.ts')
 
-export const revenueCommand = new Command('revenue')
+export const revenueCommand = new OperatorCommand('revenue', operations)
 
 revenueCommand
   .command('show')
   .description('Show the fees of a partner that are the operator’s income, by currency, and where the money is.')
   .argument('<partner>', 'the partner’s id, par_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('revenue show par_…'))
-  .action(async (partnerId: PartnerId, options) => {
-    const found = await withOperators(options, operations, api => api.getRevenue(partnerId))
-    printResult(options, { value: found, text: () => inTable(found.revenue) })
-  })
+  .examples('revenue show par_…')
+  .prints(
+    (api, partnerId: PartnerId) => api.getRevenue(partnerId),
+    found => inTable(found.revenue),
+  )
 
 revenueCommand
   .command('withdraw')
@@ -37,23 +34,19 @@ revenueCommand
     'your reference, for example the bank’s; running the command again with it does nothing',
     name({ lengthMax: 140 }),
   )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('revenue withdraw par_… GBP 25000 --reference "fees 2026-03"'))
-  .action(async (partnerId: PartnerId, code: Currency, units: bigint, { reference, ...options }) => {
-    const withdrawn = await withOperators(options, operations, api =>
+  .examples('revenue withdraw par_… GBP 25000 --reference "fees 2026-03"')
+  .prints(
+    (api, partnerId: PartnerId, code: Currency, units: bigint, { reference }) =>
       api.withdrawRevenue(partnerId, { amount: toWire({ amount: units, currency: code }), reference }),
-    )
-    const text = () => [...repeatedInWords(withdrawn.movement), inTable(withdrawn.revenue)].join('\n')
-    printResult(options, { value: withdrawn, text })
-  })
+    withdrawn => [...repeatedInWords(withdrawn.movement), inTable(withdrawn.revenue)].join('\n'),
+  )
 
 revenueCommand
   .command('statement')
   .description('Print the fees of a month as CSV, by day and tier. With --json, also their sums.')
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<month>', 'for example 2026-03', month)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('revenue statement par_… 2026-03 > fees.csv'))
+  .examples('revenue statement par_… 2026-03 > fees.csv')
   .action(async (partnerId: PartnerId, asked: string, options) => {
     await withOperators(options, operations, async api => {
       const query = { month: asked }

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import type {
   NewTierTerms,
   OperatorTier,
@@ -12,7 +12,7 @@ import { minorUnits, name, currency as readCurrency, whole } from './arguments.t
 import { ask, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { addServerOptions, withOperators } from './operator-client.ts'
+import { addServerOptions, OperatorCommand, withOperators } from './operator-client.ts'
 import { countOf, printResult, table } from './print.ts'
 import { writeErrorLine, writeLine } from './terminal.ts'
 
@@ -21,7 +21,7 @@ const partsOfFee: (keyof WireTerms)[] = ['feeFixed', 'feeBps', 'feeMin', 'feeMax
 
 const operations = () => import('../src/operators/tier-operations.ts')
 
-export const tierCommand = new Command('tier')
+export const tierCommand = new OperatorCommand('tier', operations)
 
 const setCommand = tierCommand
   .command('set')
@@ -68,51 +68,44 @@ tierCommand
   .command('list')
   .description('List a partner’s tiers with their current terms.')
   .argument('<partner>', 'the partner’s id, par_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('tier list par_…'))
-  .action(async (partnerId: PartnerId, options) => {
-    const found = await withOperators(options, operations, api => api.listTiers(partnerId))
-    printResult(options, {
-      value: found,
-      text: () =>
-        table(
-          found.tiers.map(({ members: { active, invited }, ...tier }) => ({
-            name: tier.name,
-            version: tier.version,
-            since: tier.since,
-            ...termsInWords(tier),
-            members: active + invited,
-          })),
-        ),
-    })
-  })
+  .examples('tier list par_…')
+  .prints(
+    (api, partnerId: PartnerId) => api.listTiers(partnerId),
+    found =>
+      table(
+        found.tiers.map(({ members: { active, invited }, ...tier }) => ({
+          name: tier.name,
+          version: tier.version,
+          since: tier.since,
+          ...termsInWords(tier),
+          members: active + invited,
+        })),
+      ),
+  )
 
 tierCommand
   .command('show')
   .description('Show a tier with all of its versions and when each was in force.')
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<name>', 'for example "Bronze"')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('tier show par_… Bronze'))
-  .action(async (partnerId: PartnerId, tierName: string, options) => {
-    const tier = await withOperators(options, operations, api => api.getTier(partnerId, tierName))
-    const versions = () =>
-      tier.versions.map(each => ({
-        version: each.version,
-        since: each.since,
-        until: each.until,
-        ...termsInWords(each),
-      }))
-    printResult(options, {
-      value: tier,
-      text: () =>
-        [
-          `${tierName} (${tier.currency}): ${membersInWords(tier)}, ${countOf(tier.openIntents, 'open intent')}`,
-          '',
-          table(versions()),
-        ].join('\n'),
-    })
-  })
+  .examples('tier show par_… Bronze')
+  .prints(
+    (api, partnerId: PartnerId, tierName: string) => api.getTier(partnerId, tierName),
+    (tier, _partnerId, tierName) => {
+      const versions = () =>
+        tier.versions.map(each => ({
+          version: each.version,
+          since: each.since,
+          until: each.until,
+          ...termsInWords(each),
+        }))
+      return [
+        `${tierName} (${tier.currency}): ${membersInWords(tier)}, ${countOf(tier.openIntents, 'open intent')}`,
+        '',
+        table(versions()),
+      ].join('\n')
+    },
+  )
 
 addServerOptions(tierCommand)
 

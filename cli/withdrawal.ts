@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import type {
   InspectedWithdrawal,
   InspectedWithdrawalDetails,
@@ -7,26 +7,24 @@ import type {
   WithdrawalId,
   WithdrawalStatus,
 } from '../packages/console/src/generated/operator.ts'
-import { examples } from './help.ts'
 import { moneyInWords } from './money.ts'
-import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
+import { addServerOptions, OperatorCommand, type OperatorOptions } from './operator-client.ts'
 import { addPaging, nextPage } from './paging.ts'
-import { printResult, sheet, table } from './print.ts'
+import { sheet, table } from './print.ts'
 
 const operations = () => import('../src/operators/withdrawal-operations.ts')
 
-export const withdrawalCommand = new Command('withdrawal')
+export const withdrawalCommand = new OperatorCommand('withdrawal', operations)
 
 withdrawalCommand
   .command('show')
   .description('Show a withdrawal: its status history, its amounts and when the bank is contacted next.')
   .argument('<withdrawal>', 'the withdrawal’s id, w_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('withdrawal show w_…'))
-  .action(async (withdrawalId: WithdrawalId, options) => {
-    const found = await withOperators(options, operations, api => api.inspectWithdrawal(withdrawalId))
-    printResult(options, { value: found, text: () => `${inWords(found)}\n\n${table(found.timeline)}` })
-  })
+  .examples('withdrawal show w_…')
+  .prints(
+    (api, withdrawalId: WithdrawalId) => api.inspectWithdrawal(withdrawalId),
+    found => `${inWords(found)}\n\n${table(found.timeline)}`,
+  )
 
 const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
 
@@ -43,17 +41,12 @@ addPaging(
     .option('--member <member>', 'only withdrawals of this member'),
   'withdrawal',
 )
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples('withdrawal list --stuck', 'withdrawal list --status held submitted --partner par_… --json'),
+  .examples('withdrawal list --stuck', 'withdrawal list --status held submitted --partner par_… --json')
+  .prints(
+    (api, { stuck: isStuck, status, partner, member, before: after, take }: ListOptions) =>
+      api.listWithdrawals({ isStuck, statuses: status, partnerId: partner, memberId: member, after, take }),
+    found => inTable(found.withdrawals) + nextPage(found.withdrawals, found),
   )
-  .action(async ({ stuck: isStuck, status, partner, member, before: after, take, ...options }: ListOptions) => {
-    const query = { isStuck, statuses: status, partnerId: partner, memberId: member, after, take }
-    const found = await withOperators(options, operations, api => api.listWithdrawals(query))
-    const { withdrawals } = found
-    printResult(options, { value: found, text: () => inTable(withdrawals) + nextPage(withdrawals, found) })
-  })
 
 type ListOptions = OperatorOptions & {
   json?: boolean

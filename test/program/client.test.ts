@@ -634,14 +634,15 @@ test('the commands for a sandbox move the clock and instruct the bank', async ()
   const withdrawal = async () =>
     JSON.parse((await midmonth(['withdraw', 'sam.okafor@example.com', '10.00', '--yes', '--json'], settings)).stdout).id
   await run('fund', 'sam.okafor@example.com', '500.00')
-  for (const [verb, status] of [
-    ['submit', 'submitted'],
-    ['pay', 'paid'],
-    ['fail', 'failed'],
-    ['return', 'returned'],
-  ] as const)
-    expect(await run(verb, await withdrawal())).toMatchObject({ status })
-  await run('hold', await withdrawal())
+  const [first, second] = [await withdrawal(), await withdrawal()]
+  await run('hold', first)
+  for (const [verb, id, status] of [
+    ['submit', first, 'submitted'],
+    ['pay', first, 'paid'],
+    ['return', first, 'returned'],
+    ['fail', second, 'failed'],
+  ])
+    expect(await run(verb, id)).toMatchObject({ status })
   await run('fault', 'timeout', '--count', '2')
   expect(await run('float', '100.00', 'GBP')).toHaveProperty('free')
   expect([await run('pause'), await run('resume')]).toEqual([{ paused: true }, { paused: false }])

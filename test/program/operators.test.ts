@@ -22,7 +22,7 @@ const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const limits = ['--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000']
 const fee = ['--fee', '50', '--fee-bps', '100', '--fee-min', '60', '--fee-max', '300', '--per-day', '3']
 
-test('tier set changes only the given terms, and without a terminal needs --yes', async () => {
+test('tier set changes only the given terms, needs a currency and limits for a new tier, and without a terminal --yes', async () => {
   const database = await newDatabase()
   const { id } = await json(['partner', 'create', 'Acme'], database)
   await json(['tier', 'set', id, 'Bronze', ...limits, ...fee], database)
@@ -57,15 +57,12 @@ test('tier set changes only the given terms, and without a terminal needs --yes'
   expect(instant.versions[0]).toMatchObject({ version: 4, payoutSpeed: 'instant' })
   const byRail = await json(['tier', 'set', id, 'Bronze', '--no-payout-speed', '--yes'], database)
   expect(byRail.versions[0]).toMatchObject({ version: 5, payoutSpeed: null, upperLimit: gbp(15_000) })
-
-  const shown = await json(['tier', 'show', id, 'Bronze'], database)
-  expect(shown.versions.map(({ version }: { version: number }) => version)).toEqual([5, 4, 3, 2, 1])
-  const [fifth, fourth] = shown.versions
-  const first = shown.versions.at(-1)
-  expect([fifth.until, fourth.until, fourth.payoutSpeed]).toEqual([null, fifth.since, 'instant'])
-  expect(first).toMatchObject(terms)
   expect(await json(['tier', 'list', id], database)).toMatchObject({
     tiers: [{ name: 'Bronze', version: 5, feeFixed: gbp(0) }],
+  })
+  expect(await midmonth(['tier', 'set', id, 'Silver', '--fee', '1', '--yes'], database)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^midmonth: There is no tier Silver; .* add --currency, --lower-limit/),
   })
 })
 
@@ -87,72 +84,25 @@ test('tier set counts the affected members, and on a terminal accepts only yes',
   expect(versions[0]).toMatchObject({ feeFixed: gbp(75), feeBps: 100, feeMin: gbp(50), feeMax: gbp(300) })
 })
 
-test('a new tier needs a currency and limits, and its currency cannot change', async () => {
+test('a command is in the audit log once it has an effect, with the login of the operator, and without the secret', async () => {
   const database = await newDatabase()
   const { id } = await json(['partner', 'create', 'Acme'], database)
-  expect(await midmonth(['tier', 'set', id, 'Silver', '--fee', '1', '--yes'], database)).toMatchObject({
-    code: 1,
-    stderr: expect.stringMatching(/^midmonth: There is no tier Silver; .* add --currency, --lower-limit/),
-  })
-  await json(['tier', 'set', id, 'Silver', ...limits], database)
-  expect(await midmonth(['tier', 'set', id, 'Silver', '--upper-limit', '10', '--yes'], database)).toMatchObject({
-    ...{ code: 1, stdout: '', stderr: 'midmonth: The upper limit must not be below the lower limit\n' },
-  })
-  expect(await midmonth(['tier', 'set', id, 'Silver', '--currency', 'EUR', '--yes'], database)).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('The currency of the tier Silver is GBP and cannot change'),
-  })
-  expect(await midmonth(['tier', 'show', id, 'Gold'], database)).toMatchObject({
-    code: 1,
-    stderr: 'midmonth: There is no tier Gold\n',
-  })
-})
-
-test('the audit log records who changed what, with before and after, and skips commands without an effect', async () => {
-  const database = await newDatabase()
-  const { id } = await json(['partner', 'create', 'Acme'], database)
-  await json(['tier', 'set', id, 'Silver', ...limits], database)
   const { id: keyId, secret } = await json(['key', 'create', id], database)
   for (let repeated = 0; repeated < 2; repeated++) {
-    await json(['tier', 'set', id, 'Silver', '--fee', '5', '--yes'], database)
-    await json(['partner', 'set', id, '--grace-minutes', '0'], database)
     await json(['partner', 'pause', id, '--reason', 'bank outage'], database)
-    await json(['float', 'fund', id, 'GBP', '1000', '--reference', 'transfer 1'], database)
-    await json(['float', 'floor', id, 'GBP', '500'], database)
     await json(['key', 'revoke', keyId], database)
   }
   const { entries } = await json(['audit', '--partner', id], database)
-  const expected = [
-    ['key.revoke', keyId, { key: expect.stringMatching(/^mm_test_.{4}…$/) }],
-    ['float.floor', 'GBP', { before: { floor: null }, after: { floor: gbp(500) } }],
-    ['float.fund', 'GBP', { amount: gbp(1_000), reference: 'transfer 1', movementId: expect.stringMatching(/^fm_/) }],
-    ['partner.pause', id, { reason: 'bank outage' }],
-    ['partner.set', id, { before: { graceMinutes: 10 }, after: { graceMinutes: 0 } }],
-    ['tier.set', 'Silver', { before: { version: 1, feeFixed: gbp(0) }, after: { version: 2, feeFixed: gbp(5) } }],
-    ['key.create', keyId, expect.objectContaining({ expiresAt: null })],
-    ['tier.set', 'Silver', { before: null, after: expect.objectContaining({ upperLimit: gbp(20_000) }) }],
-    ['partner.create', id, { before: null, after: expect.objectContaining({ name: 'Acme', graceMinutes: 10 }) }],
-  ]
-  expect(entries.map((each: Record<string, unknown>) => [each.action, each.resourceId, each.details])).toEqual(expected)
+  expect(entries.map(({ action }: { action: string }) => action)).toEqual([
+    ...['key.revoke', 'partner.pause', 'key.create', 'partner.create'],
+  ])
   for (const { actorKind, actor } of entries)
     expect([actorKind, actor]).toEqual(['cli', `${userInfo().username}@${hostname()}`])
   expect(JSON.stringify(entries)).not.toContain(secret)
-
-  const page = await json(['audit', '--action', 'tier.set', '--take', '1'], database)
-  expect(page).toMatchObject({ hasMore: true, entries: [{ details: { after: { version: 2 } } }] })
-  const next = await json(['audit', '--action', 'tier.set', '--before', page.entries[0].id], database)
-  expect(next).toMatchObject({ hasMore: false, entries: [{ details: { before: null } }] })
-
-  const shown = await json(['partner', 'show', id], database)
-  expect(shown).toMatchObject({
-    paused: { since: entries[3].at, by: entries[3].actor, reason: 'bank outage' },
-    suspended: null,
-    settings: { graceMinutes: 0, timeZone: 'Europe/London' },
-    openCycle: { id: expect.stringMatching(/^pc_/) },
-    floats: [{ currency: 'GBP', free: gbp(1_000), floor: gbp(500) }],
-    keys: { valid: 0, expired: 0, revoked: 1 },
-    members: { active: 0, invited: 0, inactive: 0 },
-  })
+  const page = await json(['audit', '--action', 'key.create', 'key.revoke', '--take', '1'], database)
+  expect(page).toMatchObject({ hasMore: true, entries: [{ action: 'key.revoke' }] })
+  const next = await json(['audit', '--action', 'key.create', '--before', page.entries[0].id], database)
+  expect(next).toMatchObject({ hasMore: false, entries: [{ action: 'key.create' }] })
 })
 
 test('status has exit codes for scripts and lists everything that needs attention', async () => {
@@ -216,104 +166,7 @@ test('status has exit codes for scripts and lists everything that needs attentio
   expect(inLive.stdout).toMatch(/^! No bank is connected in live mode/m)
 })
 
-test('withdrawals, members and jobs can be shown by id alone, with amounts as Money', async () => {
-  const database = await newDatabase({ hasDemo: true })
-  const service = await serve(database)
-  const { withdrawalIntentId } = await intentOf(service)
-  const headers = { 'x-api-key': service.key, 'content-type': 'application/json' }
-  const body = JSON.stringify({ withdrawalIntentId })
-  await fetch(`${service.address}/v1/pay/withdrawals/complete`, { method: 'POST', headers, body })
-  const csv = 'email,first_name,last_name,phone,tier\r\n'
-  const uploaded = await fetch(`${service.address}/v1/members/jobs/csv`, {
-    method: 'PUT',
-    headers: { 'x-api-key': service.key, 'content-type': 'text/csv' },
-    body: csv,
-  })
-  const { jobId } = (await uploaded.json()) as { jobId: string }
-  await service.stop()
-
-  const { withdrawals, hasMore } = await json(
-    ['withdrawal', 'list', '--take', '2', '--status', 'held', 'submitted', 'paid'],
-    database,
-  )
-  expect([withdrawals.length, hasMore]).toEqual([2, true])
-  const [{ id, memberId, partnerId }] = withdrawals
-  const shown = await json(['withdrawal', 'show', id], database)
-  expect(shown).toMatchObject({
-    ...{ id, memberId, partnerId, withdrawalIntentId, amount: gbp(5_000), netAmount: gbp(4_900), fee: gbp(100) },
-    ...{
-      employerFee: gbp(0),
-      bankAccount: { lastFour: '4958' },
-      timeline: [{ status: 'held' }, ...shown.timeline.slice(1)],
-      stuck: null,
-    },
-  })
-  expect(JSON.stringify(shown)).not.toContain('66374958')
-  expect(await json(['member', 'show', memberId], database)).toMatchObject({
-    ...{ id: memberId, partnerId, status: 'active', tier: 'Bronze', canWithdraw: true, refusal: null },
-    ...{
-      bankAccount: { lastFour: '4958', check: 'valid' },
-      withdrawals: expect.arrayContaining([expect.objectContaining({ id })]),
-    },
-  })
-  expect(await json(['member', 'release', memberId], database)).toEqual({ id: memberId, released: false })
-  expect(await json(['job', 'list'], database)).toMatchObject({
-    hasMore: false,
-    jobs: [{ id: jobId, partnerId, kind: 'file', status: 'AwaitingReview', plan: { offboard: 24 } }],
-  })
-  const unknown = [
-    ['withdrawal', 'show', 'w_none'],
-    ['withdrawal', 'list', '--partner', 'par_none'],
-    ['member', 'show', 'mem_none'],
-    ['member', 'release', 'mem_none'],
-    ['partner', 'show', 'par_none'],
-    ['partner', 'pause', 'par_none'],
-    ['tier', 'list', 'par_none'],
-    ['tier', 'show', 'par_none', 'Gold'],
-    ['float', 'fund', 'par_none', 'GBP', '1'],
-    ['audit', '--partner', 'par_none'],
-  ]
-  const outcomes = await Promise.all(unknown.map(args => midmonth(args, database)))
-  for (const [index, { code, stdout, stderr }] of outcomes.entries()) {
-    expect({ args: unknown[index], code, stdout }).toEqual({ args: unknown[index], code: 1, stdout: '' })
-    expect(stderr).toMatch(/^midmonth: There is no (partner|withdrawal|member) \w+_none; .+\n$/)
-  }
-})
-
-test('fees are billed, stated and exported by command, and revenue is taken out only if there is any', async () => {
-  const database = await newDatabase({ hasDemo: true })
-  await (await serve(database)).stop()
-  const [{ id: partnerId }] = await json(['partner', 'list'], database)
-  const month = new Date().toISOString().slice(0, 7)
-  const issued = await json(['invoice', 'issue', partnerId, 'GBP'], database)
-  expect(issued).toMatchObject({ partnerId, status: 'open', paid: null })
-  expect(issued.lines.every(({ tier }: { tier: string }) => tier === 'Gold')).toBe(true)
-  const again = await midmonth(['invoice', 'issue', partnerId, 'GBP'], database)
-  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('No fees in GBP') })
-  const of = [partnerId, issued.id]
-  const paid = await json(['invoice', 'pay', ...of, '--reference', 'transfer 7', '--on', `${month}-01`], database)
-  expect(paid).toMatchObject({ status: 'paid', paid: { reference: 'transfer 7', on: `${month}-01` } })
-  expect((await json(['revenue', 'show', partnerId], database)).revenue).toContainEqual(
-    expect.objectContaining({ currency: 'GBP', paid: issued.sum, inFloat: gbp(0) }),
-  )
-  const taking = ['revenue', 'withdraw', partnerId, 'GBP', '1', '--reference', 'fees']
-  const refused = await midmonth(taking, database)
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('Only 0.00 GBP of the collected fees') })
-  expect(await json(['invoice', 'reopen', ...of, '--note', 'another partner'], database)).toMatchObject({ paid: null })
-  expect(await json(['invoice', 'void', ...of, '--note', 'wrong'], database)).toMatchObject({ status: 'void' })
-  expect(await json(['invoice', 'list', '--status', 'void'], database)).toMatchObject({ invoices: [{ id: issued.id }] })
-  expect(await json(['invoice', 'show', ...of], database)).toMatchObject({ id: issued.id, lines: issued.lines })
-  const statement = await midmonth(['revenue', 'statement', partnerId, month], database)
-  expect(statement.stdout).toMatch(/^day,tier,withdrawals,/)
-  const dayAt = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10)
-  const journal = await midmonth(['ledger', 'journal', '--from', dayAt(90), '--to', dayAt(0)], database)
-  expect(journal.stdout).toMatch(/^day,partner_id,reference,reason,account,debit,credit,currency\r?\n/)
-  expect(journal.stdout).toContain(`,${partnerId},`)
-  const entries = await json(['audit', '--partner', partnerId], database)
-  expect(JSON.stringify(entries)).toContain('invoice.void')
-})
-
-test('with --url, commands about money, records and the service say the same of a running server', async () => {
+test('with --url, commands about money, members, records and the service say the same of a running server', async () => {
   const database = await newDatabase({ hasDemo: true })
   const { address } = await serve(database)
   const [{ id: partnerId }] = await json(['partner', 'list'], database)
@@ -324,20 +177,44 @@ test('with --url, commands about money, records and the service say the same of 
   expect((await remote(funding)).stdout).toMatch(/^currency +float/)
   expect((await remote(funding)).stdout).toMatch(/^"from afar" was already recorded on /)
   expect((await remote(['backup', 'recorded', '--at', '2026-03-31T02:00:00Z'])).code).toBe(0)
-  const today = new Date().toISOString().slice(0, 10)
+  const [{ id, memberId }] = (await json(['withdrawal', 'list', '--take', '1', '--status', 'held', 'paid'], database))
+    .withdrawals
+  const [today, month] = [new Date().toISOString().slice(0, 10), new Date().toISOString().slice(0, 7)]
+  const { id: invoiceId } = await json(['invoice', 'issue', partnerId, 'GBP'], database)
+  const of = [partnerId, invoiceId]
+  const paid = await json(['invoice', 'pay', ...of, '--reference', 'transfer 7', '--on', `${month}-01`], database)
+  expect(paid).toMatchObject({ status: 'paid', paid: { reference: 'transfer 7', on: `${month}-01` } })
+  const outputs = new Map<string, string>()
   for (const args of [
     ['float', 'show', partnerId],
     ['revenue', 'show', partnerId],
-    ['revenue', 'statement', partnerId, today.slice(0, 7)],
-    ['invoice', 'list'],
+    ['revenue', 'statement', partnerId, month],
+    ['invoice', 'list', '--status', 'paid'],
+    ['invoice', 'show', ...of],
     ['job', 'list'],
+    ['withdrawal', 'list', '--take', '2'],
+    ['withdrawal', 'show', id],
+    ['member', 'show', memberId],
     ['audit', '--partner', partnerId, '--action', 'float.fund'],
     ['ledger', 'journal', '--from', today, '--to', today],
   ]) {
     const here = await midmonth(args, database)
     expect(here).toMatchObject({ code: 0, stderr: '' })
     expect(await remote(args)).toEqual(here)
+    outputs.set(args.slice(0, 2).join(' '), here.stdout)
   }
+  expect(outputs.get('revenue statement')).toMatch(/^day,tier,withdrawals,/)
+  expect(outputs.get('ledger journal')).toMatch(/^day,partner_id,reference,reason,account,debit,credit,currency\r?\n/)
+  for (const command of ['invoice list', 'invoice show']) expect(outputs.get(command)).toContain(invoiceId)
+  for (const command of ['withdrawal show', 'member show']) {
+    expect(outputs.get(command)).toContain(memberId)
+    expect(outputs.get(command)).not.toContain('66374958')
+  }
+  expect(await json(['member', 'release', memberId], database)).toEqual({ id: memberId, released: false })
+  expect(await json(['invoice', 'reopen', ...of, '--note', 'another partner'], database)).toMatchObject({ paid: null })
+  expect(await json(['invoice', 'void', ...of, '--note', 'wrong'], database)).toMatchObject({ status: 'void' })
+  const taking = ['revenue', 'withdraw', partnerId, 'GBP', '1', '--reference', 'fees']
+  expect(await remote(taking)).toMatchObject({ code: 1, stderr: expect.stringContaining('Only 0.00 GBP of the') })
   expect(JSON.parse((await remote(['status', '--json'])).stdout)).toMatchObject({
     ...{ mode: 'sandbox', lastBackupAt: '2026-03-31T02:00:00.000Z' },
   })

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -57,12 +56,6 @@ async function json(args: string[]) {
   return JSON.parse(stdout)
 }
 
-/** The doctor's findings for one check. */
-async function diagnosed(check: string): Promise<string | undefined> {
-  const { findings } = JSON.parse((await midmonth(['doctor', '--json'], settings)).stdout)
-  return findings.find((each: { check: string }) => each.check === check)?.sentence
-}
-
 const refusal = async (args: string[]) => (await midmonth(args, settings)).stderr
 
 const withdraw = async (net: number) => (await harness.addWithdrawal({ currency: 'EUR', net })).id
@@ -84,13 +77,10 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
 
   const status = await midmonth(['status'], settings)
   expect(status.stdout).toContain('! 1 batch waits for approval; see midmonth payouts list --status building')
-  expect(await diagnosed('batches')).toMatch(/ waits for approval, and its value date 2026-03-10 has passed$/)
   const approval = { person: expect.stringMatching(/^Ada /), login: expect.stringMatching(/^\d+@/) }
-  // The last ones are the same person, spelled differently.
-  for (const same of ['Ada', 'Ada', 'ADA', 'Ada\u200b', '\uff21da'])
-    expect(await json(['payouts', 'approve', id, '--as', same])).toMatchObject({
-      ...{ status: 'building', approvals: [approval], approvalsNeeded: 2 },
-    })
+  expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({
+    ...{ status: 'building', approvals: [approval], approvalsNeeded: 2 },
+  })
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/waiting for approval; only an approved/)
   await json(['payouts', 'remove', third, '--reason', 'Stopped on the phone'])
   // One login is one person, unless the installation says otherwise.
@@ -104,27 +94,16 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
   expect(JSON.parse(shared.stdout)).toMatchObject({
     ...{ status: 'approved', approvals: [{}, {}], paymentCount: 2, total: { amount: 11_000, currency: 'EUR' } },
   })
-  expect(await diagnosed('batches')).toMatch(/ waits to be exported and carried to the bank/)
   await json(['payouts', 'hold', id])
-  expect(await diagnosed('batches')).toMatch(/ is held/)
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/approved, held; only an approved/)
   await json(['payouts', 'release', id])
   // After an export that wrote nothing, the batch can still be changed.
   expect(await refusal(['payouts', 'export', id, '--folder', path.join(folder, 'missing')])).toMatch(/was not sent/)
-  for (const change of ['hold', 'release']) await json(['payouts', change, id])
   expect(await json(['payouts', 'hold', 'sepa', '--as', 'Ada'])).toMatchObject({
     ...{ name: 'sepa', hold: { by: expect.stringMatching(/^Ada /) } },
   })
-  expect(await json(['payouts', 'hold', 'sepa', '--as', 'Bea'])).toMatchObject({
-    hold: { by: expect.stringMatching(/^Ada /) },
-  })
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/The rail sepa is held/)
   expect(await json(['payouts', 'release', 'sepa', '--as', 'Bea'])).toMatchObject({ hold: null })
-  const { entries: holds } = await json(['audit', '--resource', 'sepa'])
-  expect(holds.toReversed()).toMatchObject([
-    { partnerId: null, action: 'rail.hold', details: { person: expect.stringMatching(/^Ada /) } },
-    { partnerId: null, action: 'rail.release', details: { person: expect.stringMatching(/^Bea /) } },
-  ])
 
   await db.transaction().execute(async tx => {
     // What a concurrent export holds.
@@ -134,7 +113,6 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
     )
   })
   const exported = await json(['payouts', 'export', id, '--folder', folder])
-  expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
   const file = readFileSync(exported.path, 'utf8')
   // In real time, the day of the batch's cut-off is long past.
   expect(exported.valueDate > '2026-03-11').toBe(true)
@@ -151,8 +129,6 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
     ...{ status: 'sent', fileSha256: exported.sha256 },
     approvals: [{ person: expect.stringMatching(/^Ada \(.+@.+\)$/) }, { person: expect.stringMatching(/^Grace /) }],
   })
-  expect(await refusal(['payouts', 'remove', first])).toMatch(/The batch is sent, so it cannot be changed/)
-  expect(await refusal(['payouts', 'hold', id])).toMatch(/The batch is sent, so it cannot be changed/)
 
   const answers = Readable.from([
     { reference: references[0], amount: 5_000n, state: 'paid', reasonCode: null, reasonText: null } as const,
@@ -178,7 +154,6 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
   expect(exceptions).toMatchObject([
     { kind: 'amount', reference: references[1], fileName: 'pain002.xml', withdrawalId: second },
   ])
-  expect(await diagnosed('exceptions')).toBe('1 answer of a bank did not fit and needs a decision')
   const close = ['payouts', 'exceptions', 'close', exceptions[0].id, '--note', 'The bank paid nothing', '--decision']
   expect(await refusal([...close, 'attach', '--reference', references[1]])).toMatch(/name the charge of 1.00 EUR/)
   // Two people approved the payment, so two must decide about it.
@@ -191,29 +166,6 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
   await run('read-rail-reports')
   expect((await harness.getWithdrawal(second)).status).toBe('failed')
   expect((await json(['payouts', 'show', id])).status).toBe('settled')
-  expect((await json(['payouts', 'exceptions', 'list'])).exceptions).toEqual([])
-  expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
-  expect(await diagnosed('exceptions')).toBe('No payout exception is open')
-  const { entries: imports } = await json(['audit', '--action', 'bank_file.import'])
-  // The repeated file and the refused one changed nothing.
-  expect(imports).toMatchObject([
-    {
-      ...{ partnerId: null, resourceId: expect.stringMatching(/^bf_/), actor: expect.stringMatching(/@/) },
-      details: {
-        ...{ rail: 'sepa', file: 'pain002.xml', records: expect.any(Number) },
-        sha256: createHash('sha256').update(xml).digest('hex'),
-      },
-    },
-  ])
-  const { entries } = await json(['audit', '--partner', harness.partner.id])
-  const actions = entries
-    .map(({ action }: { action: string }) => action)
-    .filter((action: string) => action.startsWith('payout'))
-  expect(actions.toReversed()).toEqual([
-    ...Array(5).fill('payout_batch.approve'),
-    ...['payout.remove', 'payout_batch.approve', 'payout_batch.hold', 'payout_batch.release', 'payout_batch.hold'],
-    ...['payout_batch.release', 'payout_batch.export', 'payout_exception.close', 'payout_exception.close'],
-  ])
   expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 

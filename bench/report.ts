@@ -174,12 +174,21 @@ function overloadTable({ floods }: Overload): string {
       'other',
       'broken',
       'p99 ms',
-    ].concat(['CPU ms per response', 'RSS MB', 'polite partner: p99 ms before', 'p99 ms', '×', 'refused']),
+    ].concat([
+      'CPU ms per response',
+      'RSS MB',
+      'polite partner: p99 ms before',
+      'p99 ms',
+      '×',
+      'new connection ms',
+      'refused',
+    ]),
     floods.map(({ kind, connections, capacity, goodput, statuses, requests, polite, ...flood }) => [
       ...[kind, String(connections), figure(capacity, 0), figure(goodput, 2)],
       ...[statuses.ok, statuses.busy, statuses.tooMany, statuses.other].map(count => share(count, requests)),
       ...[String(flood.broken), figure(flood.p99Ms, 0), figure(flood.serviceCpuMs, 3), figure(flood.rssMb, 0)],
       ...[figure(polite.beforeP99Ms, 1), figure(polite.p99Ms, 1), figure(polite.p99Ms / polite.beforeP99Ms, 1)],
+      figure(polite.connectedMs, 0),
       `${polite.refused} of ${polite.requests}`,
     ]),
   )

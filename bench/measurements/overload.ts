@@ -20,8 +20,11 @@ type Flood = LoadFigures & {
   /** CPU of the service for each response, refusals among them. */
   serviceCpuMs: number
   rssMb: number
-  /** Another partner, which sends five requests a second: its latency beforehand and during the flood, and its refusals. */
-  polite: { beforeP99Ms: number; p99Ms: number; refused: number; requests: number }
+  /**
+   * Another partner, which sends five requests a second over connections that it has kept: its latency beforehand and during the
+   * flood, and its refusals. `connectedMs` is its latency over a new connection.
+   */
+  polite: { beforeP99Ms: number; p99Ms: number; connectedMs: number; refused: number; requests: number }
 }
 
 export type Overload = { floods: Flood[] }
@@ -52,13 +55,16 @@ export async function measureOverload(
     const load = loadOf(kind === 'limited' ? 'intent' : kind)
     const capacity = await capacityOf(address, load, seconds)
     if (kind === 'limited') await limit(databaseUrl, one, Math.ceil(capacity / 10))
-    const before = await politeLatencies(address, polite, floodSeconds)
+    const agent = new Agent({ keepAlive: true })
+    const before = await politeLatencies(agent, address, polite, floodSeconds)
     const cpuBefore = cpuMsOf(pid)
-    const [flood, during] = await Promise.all([
+    const [flood, during, connected] = await Promise.all([
       sendAndCount(address, load, { connections: floodConnections, seconds: floodSeconds }),
       // Not before the flood has built up, and not beyond its end.
-      sleep(1_000).then(() => politeLatencies(address, polite, floodSeconds - 2)),
+      sleep(1_000).then(() => politeLatencies(agent, address, polite, floodSeconds - 2)),
+      sleep(1_000).then(() => timed(new Agent(), address, { ...kindsOf(polite)[0], key: polite.key })),
     ])
+    agent.destroy()
     floods.push({
       ...{ ...flood, kind, capacity, connections: floodConnections, rssMb: rssMbOf(pid) },
       goodput: (flood.statuses.ok / flood.requests) * (flood.perSecond / capacity),
@@ -66,6 +72,7 @@ export async function measureOverload(
       polite: {
         beforeP99Ms: p99Of(before),
         p99Ms: p99Of(during),
+        connectedMs: connected.ms,
         refused: during.filter(({ status }) => status >= 300 || status === 0).length,
         requests: during.length,
       },
@@ -94,26 +101,27 @@ async function limit(databaseUrl: string, { partnerId }: Employer, perSecond: nu
 type Sample = { ms: number; status: number }
 
 /** Sends five requests a second, a read, a write and an intent in turn, whether or not earlier ones have been answered. */
-async function politeLatencies(address: string, employer: Employer, seconds: number): Promise<Sample[]> {
-  const agent = new Agent({ keepAlive: true })
-  const memberId = `mem_${String(employer.firstMember).padStart(26, '0')}`
-  const kinds = [
+async function politeLatencies(agent: Agent, address: string, employer: Employer, seconds: number): Promise<Sample[]> {
+  const kinds = kindsOf(employer)
+  const samples: Promise<Sample>[] = []
+  for (let count = 0; count < seconds * 5; count++) {
+    const kind = kinds[count % kinds.length] ?? kinds[0]
+    samples.push(timed(agent, address, { ...kind, key: employer.key }))
+    await sleep(200)
+  }
+  return await Promise.all(samples)
+}
+
+function kindsOf({ firstMember }: Employer) {
+  const memberId = `mem_${String(firstMember).padStart(26, '0')}`
+  return [
     { method: 'GET', path: `/v1/members/${memberId}` },
     { method: 'PATCH', path: `/v1/members/${memberId}`, body: { lastName: 'Okafor' } },
     {
       ...{ method: 'POST', path: '/v1/pay/withdrawals/intent' },
       body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
     },
-  ]
-  const samples: Promise<Sample>[] = []
-  for (let count = 0; count < seconds * 5; count++) {
-    const kind = kinds[count % kinds.length]
-    if (kind !== undefined) samples.push(timed(agent, address, { ...kind, key: employer.key }))
-    await sleep(200)
-  }
-  const taken = await Promise.all(samples)
-  agent.destroy()
-  return taken
+  ] as const
 }
 
 function timed(

@@ -2,6 +2,7 @@ import { eventOperations } from './events/operations.ts'
 import { reportConsoleError } from './http/console/error-operations.ts'
 import { sheetOperations } from './http/console/sheet-operations.ts'
 import type { Operation } from './http/operation.ts'
+import { named } from './http/operation.ts'
 import { type HealthContext, healthOperations } from './http/server/health.ts'
 import { serviceOperations } from './http/service-operations.ts'
 import type { SignInContext } from './http/users/operation-context.ts'
@@ -51,7 +52,7 @@ export type OperationContext = HealthContext &
 /** All operations of the API, in the order of the documents. Those of the sandbox are loaded by a sandbox only. */
 export const operations: readonly Operation<OperationContext>[] = [
   ...sheetOperations,
-  reportConsoleError,
+  ...named({ reportConsoleError }),
   ...tierOperations,
   ...withdrawalOperations,
   ...memberOperations,

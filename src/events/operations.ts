@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Db } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { named, operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
@@ -43,7 +43,6 @@ function inPascalCase(type: EventType): string {
 }
 
 const getEvents = operation({
-  id: 'getEvents',
   route: 'GET /v1/events',
   scope: 'pay:read',
   roles: tracing,
@@ -124,7 +123,7 @@ const getEvents = operation({
   },
 })
 
-export const eventOperations = [getEvents]
+export const eventOperations = named({ getEvents })
 
 // Takes a few tens of milliseconds at most; the next request or the worker does the rest.
 const numberedAtOnceMax = 2_000

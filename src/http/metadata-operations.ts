@@ -6,7 +6,7 @@ import * as metadata from '../metadata/metadata.ts'
 import { Metadata } from '../metadata/schema.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import type { Role } from '../users/roles.ts'
-import { type Operation, operation } from './operation.ts'
+import { named, type Operation, operation } from './operation.ts'
 import type { ApiContext } from './server/server.ts'
 
 const ObjectMetadata = namedObject('ObjectMetadata', { metadata: Metadata })
@@ -41,9 +41,8 @@ export function metadataOperations<P extends TObject>({
   requireKnown,
 }: Described<P>): Operation[] {
   const { id, summary, sdk } = names
-  return [
-    operation({
-      id: `get${id}Metadata`,
+  return named({
+    [`get${id}Metadata`]: operation({
       route: `GET ${path}/metadata`,
       scope: scopes.read,
       roles: roles.read,
@@ -60,8 +59,7 @@ export function metadataOperations<P extends TObject>({
         return { body: { metadata: await metadata.find(reader, { partnerId, resourceId: idOf(given) }) } }
       },
     }),
-    operation({
-      id: `set${id}Metadata`,
+    [`set${id}Metadata`]: operation({
       route: `PUT ${path}/metadata`,
       scope: scopes.write,
       roles: roles.write,
@@ -88,5 +86,5 @@ export function metadataOperations<P extends TObject>({
         return { body: { metadata: after }, resourceId, audit }
       },
     }),
-  ]
+  })
 }

@@ -203,16 +203,24 @@ export type Operation<Context = ApiContext> = About &
 
 type Given<S> = S extends TSchema ? Static<S> : undefined
 
-type Fields<P, Q, B> = About & { route: `${Method} /${string}`; params?: P; query?: Q; body?: B }
+type Fields<P, Q, B> = Omit<About, 'id'> & { route: `${Method} /${string}`; params?: P; query?: Q; body?: B }
 /** A declaration, without the fields that are `Implied` by the function that it is given to. */
 export type Declared<Implied extends PropertyKey, P, Q, B, Context, Result> = Omit<Fields<P, Q, B>, Implied> &
   Work<Call<Given<P>, Given<Q>, Given<B>, Context>, Result>
 
-/** The operation that a declaration describes. Its function is only ever called with what its own schemas have accepted. */
-export function declaredAs<Context>(declared: object): Operation<Context> {
+/** A declared operation, which `named` gives its id. */
+type Unnamed<Context> = (id: string) => Operation<Context>
+
+/** Completes a declaration. Its function is only ever called with what its own schemas have accepted. */
+export function declaredAs<Context>(declared: object): Unnamed<Context> {
   const { route, ...rest } = declared as Pick<Fields<never, never, never>, 'route'>
   const [method, path] = route.split(' ')
-  return { ...rest, method, path } as Operation<Context>
+  return id => ({ ...rest, id, method, path }) as Operation<Context>
+}
+
+/** Gives each operation its key as its id, which is the `operationId` of the documents. */
+export function named<Declared extends Record<string, Unnamed<never>>>(declared: Declared) {
+  return Object.entries(declared).map(([id, unnamed]) => unnamed(id)) as ReturnType<Declared[keyof Declared]>[]
 }
 
 /** The functions that declare operations which run on more than the API's context. */
@@ -240,7 +248,7 @@ export function operationsOn<Context>() {
       declared: Declared<'tag' | 'summary' | 'success', P, Q, B, Context, Result>,
     ) => {
       const success = { description: 'Done.', schema: Type.Unknown() } as const
-      return declaredAs<Context>({ ...declared, tag: 'Console', summary: declared.id, success })
+      return (id: string) => declaredAs<Context>({ ...declared, tag: 'Console', summary: id, success })(id)
     },
   }
 }

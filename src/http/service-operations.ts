@@ -3,7 +3,7 @@ import { idempotencyKeyPattern } from '../contract/headers.ts'
 import { partnerProblems, problem, problems } from '../kernel/errors.ts'
 import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { tracing } from '../users/roles.ts'
-import { operationWith } from './operation.ts'
+import { named, operationWith } from './operation.ts'
 
 const operation = operationWith({ tag: 'Service' })
 
@@ -36,7 +36,6 @@ const errorRows = partnerProblems.map(name => {
 })
 
 const getErrors = operation({
-  id: 'getErrors',
   route: 'GET /v1/errors',
   isPublic: true,
   sdk: 'service.getErrors',
@@ -47,7 +46,6 @@ const getErrors = operation({
 })
 
 const getIdempotencyKey = operation({
-  id: 'getIdempotencyKey',
   route: 'GET /v1/idempotency-keys/:key',
   scope: 'any',
   roles: tracing,
@@ -75,4 +73,4 @@ const getIdempotencyKey = operation({
 })
 
 /** The table of errors, and the lookup of idempotency keys. */
-export const serviceOperations = [getErrors, getIdempotencyKey]
+export const serviceOperations = named({ getErrors, getIdempotencyKey })

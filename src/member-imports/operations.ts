@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery, refuseSkipWith } from '../contract/list.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { type Operation, type OperationResponse, operationWith } from '../http/operation.ts'
+import { named, type Operation, type OperationResponse, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
 import { type Column, columns } from '../members/fields.ts'
@@ -43,7 +43,6 @@ const preview = {
 } as const
 
 const createJob = operation({
-  id: 'createJob',
   route: 'POST /v1/members/jobs',
   scope: 'members:write',
   roles: payroll,
@@ -70,7 +69,6 @@ const createJob = operation({
 })
 
 const createJobFromCsv = uploadOperation({
-  id: 'createJobFromCsv',
   route: 'PUT /v1/members/jobs/csv',
   sdk: 'memberJobs.createFromFile',
   summary: 'Upload the complete list of members',
@@ -79,7 +77,6 @@ const createJobFromCsv = uploadOperation({
 })
 
 const createJobFromCsvV2 = uploadOperation({
-  id: 'createJobFromCsvV2',
   route: 'PUT /v2/members/jobs/csv',
   sdk: 'memberJobs.createFromFileV2',
   summary: 'Upload the complete list of members, including bank accounts',
@@ -88,7 +85,6 @@ const createJobFromCsvV2 = uploadOperation({
 })
 
 const getJobs = operation({
-  id: 'getJobs',
   route: 'GET /v1/members/jobs',
   scope: 'members:read',
   roles: staff,
@@ -107,7 +103,6 @@ const getJobs = operation({
 })
 
 const getJob = operation({
-  id: 'getJob',
   route: 'GET /v1/members/jobs/:jobId',
   scope: 'members:read',
   roles: staff,
@@ -138,7 +133,6 @@ const rejectJob = reviewOperation({
 })
 
 const getJobResults = operation({
-  id: 'getJobResults',
   route: 'GET /v1/members/jobs/:jobId/results',
   scope: 'members:read',
   roles: staff,
@@ -177,7 +171,7 @@ const getJobResults = operation({
   },
 })
 
-export const memberImportOperations = [
+export const memberImportOperations = named({
   createJob,
   createJobFromCsv,
   createJobFromCsvV2,
@@ -186,15 +180,16 @@ export const memberImportOperations = [
   approveJob,
   rejectJob,
   getJobResults,
-]
+})
 
 /** An upload of the complete list of members. */
 function uploadOperation({
   removesAccounts,
   ofAccounts,
   ...names
-}: Pick<Operation, 'id' | 'summary'> & {
+}: {
   route: `PUT /${string}`
+  summary: string
   sdk: string
   removesAccounts: boolean
   ofAccounts: string
@@ -239,7 +234,6 @@ function reviewOperation({
   ...texts
 }: Pick<Operation, 'summary' | 'description'> & { verb: 'approve' | 'reject'; to: 'Processing' | 'Rejected' }) {
   return operation({
-    id: `${verb}Job`,
     route: `POST /v1/members/jobs/:jobId/${verb}`,
     scope: 'members:write',
     roles: payroll,

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
-import { consoleOperation } from '../http/operation.ts'
+import { consoleOperation, named } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -14,7 +14,6 @@ const params = Type.Object({ memberId: Id('member') })
 
 /** Reveals the bank account, which every other response to a user masks. */
 const revealAccount = consoleOperation({
-  id: 'revealAccount',
   route: 'POST /console/v1/members/:memberId/account',
   console: 'user',
   roles: payroll,
@@ -30,7 +29,6 @@ const revealAccount = consoleOperation({
 
 /** `PUT /v1/members/{id}` takes the whole profile, but users see only a masked bank account. Idempotent. */
 const reinstateMember = consoleOperation({
-  id: 'reinstateMember',
   route: 'POST /console/v1/members/:memberId/reinstate',
   scope: 'members:write',
   roles: payroll,
@@ -44,4 +42,4 @@ const reinstateMember = consoleOperation({
 })
 
 /** Operations on one member for users of the console. No partner's server needs them. */
-export const consoleOperations = [revealAccount, reinstateMember]
+export const consoleOperations = named({ revealAccount, reinstateMember })

@@ -4,7 +4,7 @@ import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { maskAccount } from '../http/masked-accounts.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
-import { type Call, operationWith } from '../http/operation.ts'
+import { type Call, named, operationWith } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import * as metadata from '../metadata/metadata.ts'
@@ -33,7 +33,6 @@ const representation = { description: 'with its metadata.', schema: MemberWithMe
 const refusals: ProblemName[] = ['MemberNotFound', 'MemberAlreadyInvited', 'InvalidUpdateMemberPayload']
 
 const inviteMember = operation({
-  id: 'inviteMember',
   route: 'POST /v1/members',
   scope: 'members:write',
   roles: payroll,
@@ -53,7 +52,6 @@ const inviteMember = operation({
 })
 
 const getMembers = operation({
-  id: 'getMembers',
   route: 'GET /v1/members',
   scope: 'members:read',
   roles: staff,
@@ -91,7 +89,6 @@ const getMembers = operation({
 })
 
 const getMember = operation({
-  id: 'getMember',
   route: 'GET /v1/members/:memberId',
   scope: 'members:read',
   roles: staff,
@@ -108,7 +105,6 @@ const getMember = operation({
 })
 
 const updateMember = operation({
-  id: 'updateMember',
   route: 'PATCH /v1/members/:memberId',
   scope: 'members:write',
   roles: payroll,
@@ -130,7 +126,6 @@ const updateMember = operation({
 })
 
 const replaceMember = operation({
-  id: 'replaceMember',
   route: 'PUT /v1/members/:memberId',
   scope: 'members:write',
   roles: payroll,
@@ -152,7 +147,6 @@ const replaceMember = operation({
 })
 
 const removeMember = operation({
-  id: 'removeMember',
   route: 'DELETE /v1/members/:memberId',
   scope: 'members:write',
   roles: payroll,
@@ -170,7 +164,6 @@ const removeMember = operation({
 })
 
 const activateMember = operation({
-  id: 'activateMember',
   route: 'POST /v1/members/:memberId/activate',
   scope: 'members:write',
   roles: payroll,
@@ -204,13 +197,7 @@ const memberMetadata = metadataOperations({
 
 export const memberOperations = [
   ...memberMetadata,
-  inviteMember,
-  getMembers,
-  getMember,
-  updateMember,
-  replaceMember,
-  removeMember,
-  activateMember,
+  ...named({ inviteMember, getMembers, getMember, updateMember, replaceMember, removeMember, activateMember }),
   ...consoleOperations,
 ]
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { operation } from '../http/operation.ts'
+import { named, operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
@@ -45,7 +45,6 @@ const MemberSession = namedObject('MemberSession', {
 })
 
 const createMemberSession = operation({
-  id: 'createMemberSession',
   route: 'POST /v1/member-sessions',
   scope: 'pay:write',
   roles: 'keysOnly',
@@ -78,7 +77,7 @@ const createMemberSession = operation({
   },
 })
 
-export const memberSessionOperations = [createMemberSession]
+export const memberSessionOperations = named({ createMemberSession })
 
 /** @throws Problem `BodyValidation` */
 function requireOrigin({ origin }: Static<typeof NewMemberSession>, mode: Mode): void {

@@ -4,7 +4,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { described, namedObject, nullable, strictObject, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { GivenDayOrInstant, Instant, parseInstant } from '../kernel/time.ts'
@@ -89,7 +89,6 @@ const success = {
 } as const
 
 const listAuditEntries = operation({
-  id: 'listAuditEntries',
   route: 'GET /operator/v1/audit-log',
   tag: 'Operations',
   summary: 'Search the audit log',
@@ -109,7 +108,6 @@ const listAuditEntries = operation({
 })
 
 const listPartnerAuditEntries = operation({
-  id: 'listPartnerAuditEntries',
   route: 'GET /operator/v1/partners/:partnerId/audit-log',
   partnerRoles: ['admin'],
   tag: 'Partners',
@@ -133,7 +131,7 @@ const listPartnerAuditEntries = operation({
   },
 })
 
-export const auditOperations = [listAuditEntries, listPartnerAuditEntries]
+export const auditOperations = named({ listAuditEntries, listPartnerAuditEntries })
 
 /** Who reads: a user of a partner must not see operators' names and addresses. */
 type Viewer = { isForPartner: boolean; users: ReadonlySet<string> }

@@ -3,7 +3,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { mediaTypes } from '../contract/media-types.ts'
 import { fileHeaders } from '../http/bodies/csv.ts'
 import { chunksOf } from '../http/bodies/uploaded-file.ts'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { recordAudit } from '../http/record-audit.ts'
 import { problem } from '../kernel/errors.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -23,7 +23,6 @@ const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', i
 const answerMsMax = 60_000
 
 const exportPayoutBatch = operation({
-  id: 'exportPayoutBatch',
   route: 'POST /operator/v1/payout-batches/:batchId/export',
   answerMsMax,
   summary: 'Export an approved batch',
@@ -50,7 +49,6 @@ const exportPayoutBatch = operation({
 })
 
 const downloadPayoutBatch = operation({
-  id: 'downloadPayoutBatch',
   route: 'GET /operator/v1/payout-batches/:batchId/file',
   answerMsMax,
   summary: 'Download the file of a batch',
@@ -81,7 +79,6 @@ const downloadPayoutBatch = operation({
 })
 
 const importBankFile = operation({
-  id: 'importBankFile',
   route: 'POST /operator/v1/rails/:rail/files',
   bodyBytesMax: bankFiles.limits.bytesMax,
   fileBytesMax: bankFiles.limits.bytesMax,
@@ -121,4 +118,4 @@ const importBankFile = operation({
 })
 
 /** Files to and from a bank that operators carry by hand. */
-export const bankFileOperations = [exportPayoutBatch, downloadPayoutBatch, importBankFile]
+export const bankFileOperations = named({ exportPayoutBatch, downloadPayoutBatch, importBankFile })

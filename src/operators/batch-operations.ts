@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
-import { type Audit, operationsOn } from '../http/operation.ts'
+import { type Audit, named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire } from '../kernel/money.ts'
@@ -34,7 +34,6 @@ import { brakeView, railName, reasonOf } from './rail-operations.ts'
 const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', isForOperators: true })
 
 const listPayoutBatches = operation({
-  id: 'listPayoutBatches',
   route: 'GET /operator/v1/payout-batches',
   summary: 'List the batches of payments',
   description: 'Newest first.',
@@ -57,7 +56,6 @@ const listPayoutBatches = operation({
 })
 
 const getPayoutBatch = operation({
-  id: 'getPayoutBatch',
   route: 'GET /operator/v1/payout-batches/:batchId',
   summary: 'Get a batch of payments',
   params: OfBatch,
@@ -69,7 +67,6 @@ const getPayoutBatch = operation({
 })
 
 const listBatchPayments = operation({
-  id: 'listBatchPayments',
   route: 'GET /operator/v1/payout-batches/:batchId/payments',
   summary: 'List the payments of a batch',
   description:
@@ -103,7 +100,6 @@ const listBatchPayments = operation({
 })
 
 const approvePayoutBatch = operation({
-  id: 'approvePayoutBatch',
   route: 'POST /operator/v1/payout-batches/:batchId/approve',
   summary: 'Approve a batch',
   description: `Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.`,
@@ -129,7 +125,6 @@ const approvePayoutBatch = operation({
 })
 
 const closePayoutBatch = operation({
-  id: 'closePayoutBatch',
   route: 'POST /operator/v1/payout-batches/:batchId/close',
   summary: 'Close a batch before its cut-off',
   description:
@@ -151,7 +146,6 @@ const closePayoutBatch = operation({
 })
 
 const withdrawPayoutBatchClosing = operation({
-  id: 'withdrawPayoutBatchClosing',
   route: 'POST /operator/v1/payout-batches/:batchId/withdraw',
   summary: 'Withdraw the proposal to close a batch early',
   description: 'The batch stays open until its cut-off.',
@@ -182,7 +176,6 @@ const changeOfHold = ({
   description: string
 }) =>
   operation({
-    id: `${verb}PayoutBatch`,
     route: `POST /operator/v1/payout-batches/:batchId/${verb}`,
     summary,
     description,
@@ -216,7 +209,7 @@ const releasePayoutBatch = changeOfHold({
 })
 
 /** The batches of payments, and operators' decisions about them before they are sent. */
-export const batchOperations = [
+export const batchOperations = named({
   listPayoutBatches,
   getPayoutBatch,
   listBatchPayments,
@@ -225,7 +218,7 @@ export const batchOperations = [
   withdrawPayoutBatchClosing,
   holdPayoutBatch,
   releasePayoutBatch,
-]
+})
 
 async function view(db: Reader, { batchId, rails }: { batchId: string; rails: readonly Rail[] }) {
   const batch = await batches.get(db, batchId)

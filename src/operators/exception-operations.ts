@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
@@ -17,7 +17,6 @@ const operation = operationWith({ tag: 'Payouts', isForOperators: true })
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
 const listPayoutExceptions = operation({
-  id: 'listPayoutExceptions',
   route: 'GET /operator/v1/payout-exceptions',
   summary: 'List bank answers that did not fit',
   description: 'Newest first; without `state`, only open exceptions.',
@@ -37,7 +36,6 @@ const listPayoutExceptions = operation({
 })
 
 const getPayoutException = operation({
-  id: 'getPayoutException',
   route: 'GET /operator/v1/payout-exceptions/:exceptionId',
   summary: 'Get a bank answer that did not fit',
   params: ofException,
@@ -57,7 +55,6 @@ const getPayoutException = operation({
 })
 
 const closePayoutException = operation({
-  id: 'closePayoutException',
   route: 'POST /operator/v1/payout-exceptions/:exceptionId/close',
   summary: 'Close a bank answer that did not fit',
   description:
@@ -86,7 +83,6 @@ const closePayoutException = operation({
 })
 
 const withdrawPayoutDecision = operation({
-  id: 'withdrawPayoutDecision',
   route: 'POST /operator/v1/payout-exceptions/:exceptionId/withdraw',
   summary: 'Withdraw a proposed decision',
   description: 'Withdraws a decision that takes two people and that one person has made.',
@@ -109,12 +105,12 @@ const withdrawPayoutDecision = operation({
 })
 
 /** Bank answers that did not fit, and operators' decisions about them. */
-export const exceptionOperations = [
+export const exceptionOperations = named({
   listPayoutExceptions,
   getPayoutException,
   closePayoutException,
   withdrawPayoutDecision,
-]
+})
 
 const fieldsOf: Record<Static<typeof Closing>['decision'], readonly string[]> = {
   ignore: [],

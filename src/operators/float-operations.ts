@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
 import * as float from '../float/float.ts'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, fromWire, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
@@ -58,7 +58,6 @@ const Movement = namedObject('FloatMovement', {
 })
 
 const getFloat = operation({
-  id: 'getFloat',
   route: 'GET /operator/v1/partners/:partnerId/float',
   summary: 'Get the float of a partner',
   description:
@@ -93,7 +92,6 @@ const coverFloat = movement('cover', {
 })
 
 const receiveFloat = operation({
-  id: 'receiveFloat',
   route: 'POST /operator/v1/partners/:partnerId/float/receive',
   summary: 'Receive the money of a settlement',
   description:
@@ -134,7 +132,6 @@ const receiveFloat = operation({
 })
 
 const setFloatFloor = operation({
-  id: 'setFloatFloor',
   route: 'PUT /operator/v1/partners/:partnerId/float/floor',
   summary: 'Set the floor of a float',
   description: 'Members cannot withdraw while less than the floor is free.',
@@ -164,7 +161,6 @@ const setFloatFloor = operation({
 })
 
 const listAccountDays = operation({
-  id: 'listAccountDays',
   route: 'GET /operator/v1/account-days',
   summary: 'Compare the accounts that pay with the books',
   description: 'The balance that the bank states, the sum of the floats on the account, and the difference, by day.',
@@ -188,7 +184,7 @@ const listAccountDays = operation({
   },
 })
 
-export const floatOperations = [
+export const floatOperations = named({
   getFloat,
   fundFloat,
   withdrawFloat,
@@ -196,14 +192,13 @@ export const floatOperations = [
   receiveFloat,
   setFloatFloor,
   listAccountDays,
-]
+})
 
 function movement(
   verb: 'fund' | 'withdraw' | 'cover',
   { summary, description, move }: { summary: string; description: string; move: typeof float.fund },
 ) {
   return operation({
-    id: `${verb}Float`,
     route: `POST /operator/v1/partners/:partnerId/float/${verb}`,
     summary,
     description,

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { namedObject, strict } from '../kernel/schemas.ts'
 import { GivenInstant, Instant, parseInstant } from '../kernel/time.ts'
@@ -13,7 +13,6 @@ import { readStatus } from './status.ts'
 const operation = operationsOn<InstallationContext>().operationWith({ tag: 'Operations', isForOperators: true })
 
 const getStatus = operation({
-  id: 'getStatus',
   route: 'GET /operator/v1/status',
   summary: 'Get the health of the service',
   description: 'The state of workers, queue, payouts, floats and partners, and everything that needs attention.',
@@ -25,7 +24,6 @@ const getStatus = operation({
 })
 
 const getFindings = operation({
-  id: 'getFindings',
   route: 'GET /operator/v1/findings',
   summary: 'Check what is missing before this installation can pay',
   success: { description: 'Everything that is missing, might go wrong or is fine.', schema: Findings },
@@ -46,7 +44,6 @@ const getFindings = operation({
 })
 
 const recordBackup = operation({
-  id: 'recordBackup',
   route: 'POST /operator/v1/backups',
   summary: 'Record a backup',
   description:
@@ -72,4 +69,4 @@ const recordBackup = operation({
   },
 })
 
-export const installationOperations = [getStatus, getFindings, recordBackup]
+export const installationOperations = named({ getStatus, getFindings, recordBackup })

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import * as invoices from '../fees/invoices.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, signedMoney, toWire } from '../kernel/money.ts'
 import { described, namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
@@ -50,7 +50,6 @@ const Invoice = namedObject('Invoice', {
 })
 
 const listInvoices = operation({
-  id: 'listInvoices',
   route: 'GET /operator/v1/invoices',
   summary: 'List invoices',
   description: 'The invoices for fees that employers pay, newest first.',
@@ -79,7 +78,6 @@ const listInvoices = operation({
 })
 
 const issueInvoice = operation({
-  id: 'issueInvoice',
   route: 'POST /operator/v1/partners/:partnerId/invoices',
   summary: 'Issue an invoice',
   description:
@@ -102,7 +100,6 @@ const issueInvoice = operation({
 })
 
 const getInvoice = operation({
-  id: 'getInvoice',
   route: 'GET /operator/v1/partners/:partnerId/invoices/:invoiceId',
   summary: 'Get an invoice',
   params,
@@ -114,7 +111,6 @@ const getInvoice = operation({
 })
 
 const payInvoice = operation({
-  id: 'payInvoice',
   route: 'POST /operator/v1/partners/:partnerId/invoices/:invoiceId/pay',
   summary: 'Mark an invoice as paid',
   description:
@@ -148,14 +144,20 @@ const voidInvoice = correction('void', {
   correct: invoices.makeVoid,
 })
 
-export const invoiceOperations = [listInvoices, issueInvoice, getInvoice, payInvoice, reopenInvoice, voidInvoice]
+export const invoiceOperations = named({
+  listInvoices,
+  issueInvoice,
+  getInvoice,
+  payInvoice,
+  reopenInvoice,
+  voidInvoice,
+})
 
 function correction(
   verb: 'reopen' | 'void',
   { summary, description, correct }: { summary: string; description: string; correct: typeof invoices.reopen },
 ) {
   return operation({
-    id: `${verb}Invoice`,
     route: `POST /operator/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
     summary,
     description,

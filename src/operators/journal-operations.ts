@@ -1,13 +1,12 @@
 import { Type } from 'typebox'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { operation } from '../http/operation.ts'
+import { named, operation } from '../http/operation.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { described, strictObject } from '../kernel/schemas.ts'
 import { journalDaysMax, openJournal } from '../verification/journal.ts'
 import { Day } from './float-schema.ts'
 
 const exportJournal = operation({
-  id: 'exportJournal',
   route: 'GET /operator/v1/journal',
   isForOperators: true,
   tag: 'Finance',
@@ -34,4 +33,4 @@ const exportJournal = operation({
   },
 })
 
-export const journalOperations = [exportJournal]
+export const journalOperations = named({ exportJournal })

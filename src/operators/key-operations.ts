@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -23,7 +23,6 @@ const shownOnce =
   'Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.'
 
 export const listApiKeys = operation({
-  id: 'listApiKeys',
   route: 'GET /operator/v1/partners/:partnerId/keys',
   ...access,
   summary: 'List the API keys of a partner',
@@ -47,7 +46,6 @@ export const listApiKeys = operation({
 })
 
 export const getApiKey = operation({
-  id: 'getApiKey',
   route: 'GET /operator/v1/keys/:keyId',
   isForOperators: true,
   summary: 'Get an API key',
@@ -66,7 +64,6 @@ export const getApiKey = operation({
 })
 
 export const createApiKey = operation({
-  id: 'createApiKey',
   route: 'POST /operator/v1/partners/:partnerId/keys',
   ...access,
   summary: 'Create an API key',
@@ -92,7 +89,6 @@ export const createApiKey = operation({
 })
 
 export const rotateApiKey = operation({
-  id: 'rotateApiKey',
   route: 'POST /operator/v1/partners/:partnerId/keys/:keyId/rotate',
   ...access,
   summary: 'Rotate an API key',
@@ -124,7 +120,6 @@ export const rotateApiKey = operation({
 })
 
 export const revokeApiKey = operation({
-  id: 'revokeApiKey',
   route: 'POST /operator/v1/partners/:partnerId/keys/:keyId/revoke',
   ...access,
   summary: 'Revoke an API key',
@@ -146,7 +141,7 @@ export const revokeApiKey = operation({
   },
 })
 
-export const keyOperations = [listApiKeys, getApiKey, createApiKey, rotateApiKey, revokeApiKey]
+export const keyOperations = named({ listApiKeys, getApiKey, createApiKey, rotateApiKey, revokeApiKey })
 
 /** @throws Problem `NotFound`, including for another partner's key */
 async function requireKey(

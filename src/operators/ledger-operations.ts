@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { Count, namedObject, nullable, strict, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
@@ -41,7 +41,6 @@ const LedgerVerification = namedObject('LedgerVerification', {
 })
 
 const verifyLedger = operation({
-  id: 'verifyLedger',
   route: 'POST /operator/v1/ledger-verifications',
   summary: 'Verify the books',
   description:
@@ -55,7 +54,6 @@ const verifyLedger = operation({
 })
 
 const listLedgerVerifications = operation({
-  id: 'listLedgerVerifications',
   route: 'GET /operator/v1/ledger-verifications',
   summary: 'List verifications of the books',
   description: 'The last 50, newest first.',
@@ -69,7 +67,6 @@ const listLedgerVerifications = operation({
 })
 
 const getLedgerVerification = operation({
-  id: 'getLedgerVerification',
   route: 'GET /operator/v1/ledger-verifications/:verificationId',
   summary: 'Get a verification of the books',
   params: Type.Object({ verificationId: Id('ledgerVerification') }),
@@ -80,7 +77,7 @@ const getLedgerVerification = operation({
   },
 })
 
-export const ledgerOperations = [verifyLedger, listLedgerVerifications, getLedgerVerification]
+export const ledgerOperations = named({ verifyLedger, listLedgerVerifications, getLedgerVerification })
 
 function onWire(verification: verifications.Verification) {
   return { ...verification, state: stateOf(verification) }

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
-import { operation } from '../http/operation.ts'
+import { named, operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { namedObject, strictObject, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
@@ -8,7 +8,6 @@ import * as inspection from '../member-imports/inspection.ts'
 import { JobStatus, PlanInNumbers } from '../member-imports/schema.ts'
 
 const listMemberJobs = operation({
-  id: 'listMemberJobs',
   route: 'GET /operator/v1/member-jobs',
   isForOperators: true,
   tag: 'Partners',
@@ -52,4 +51,4 @@ const listMemberJobs = operation({
   },
 })
 
-export const memberJobOperations = [listMemberJobs]
+export const memberJobOperations = named({ listMemberJobs })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Type } from 'typebox'
 import { check, lastFour } from '../bank-accounts/rules.ts'
 import type { Reader } from '../database/database.ts'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
@@ -55,7 +55,6 @@ const InspectedMember = namedObject('InspectedMember', {
 })
 
 const inspectMember = operation({
-  id: 'inspectMember',
   route: 'GET /operator/v1/members/:memberId',
   summary: 'Get a member of any partner',
   description: 'With the latest withdrawals, and why a withdrawal would be refused.',
@@ -93,7 +92,6 @@ const inspectMember = operation({
 })
 
 const releaseMember = operation({
-  id: 'releaseMember',
   route: 'POST /operator/v1/members/:memberId/release',
   summary: 'Release a member',
   description:
@@ -118,7 +116,7 @@ const releaseMember = operation({
   },
 })
 
-export const operatorMemberOperations = [inspectMember, releaseMember]
+export const operatorMemberOperations = named({ inspectMember, releaseMember })
 
 /** The partner of a member. @throws Problem `MemberNotFound` */
 async function ownerOf(db: Reader, memberId: string): Promise<string> {

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
 import { namedObject, strict, strictObject, TextOrNull, wordOf } from '../kernel/schemas.ts'
@@ -73,7 +73,6 @@ const onlyNotOurs =
   'Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.'
 
 const previewPayoutExceptions = operation({
-  id: 'previewPayoutExceptions',
   route: 'GET /operator/v1/payout-exceptions/by-text',
   summary: 'Preview closing all exceptions with a text',
   description: onlyNotOurs,
@@ -88,7 +87,6 @@ const previewPayoutExceptions = operation({
 })
 
 const closePayoutExceptionsByText = operation({
-  id: 'closePayoutExceptionsByText',
   route: 'POST /operator/v1/payout-exceptions/by-text/close',
   summary: 'Close all exceptions with a text',
   description: `Closes each exception with \`ignore\`, after a preview. Refused with 409 if the set of exceptions has changed since the preview. ${onlyNotOurs}`,
@@ -113,7 +111,6 @@ const closePayoutExceptionsByText = operation({
 })
 
 const listPayoutRules = operation({
-  id: 'listPayoutRules',
   route: 'GET /operator/v1/payout-rules',
   summary: 'List the rules that close exceptions',
   description: 'Newest first, including ended rules.',
@@ -131,7 +128,6 @@ const listPayoutRules = operation({
 })
 
 const createPayoutRule = operation({
-  id: 'createPayoutRule',
   route: 'POST /operator/v1/payout-rules',
   summary: 'Make a rule that closes exceptions',
   description: `New entries with the text are closed with \`ignore\` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. To close exceptions that are already open, use \`closePayoutExceptionsByText\`. ${onlyNotOurs}`,
@@ -157,7 +153,6 @@ const changeOfRule = ({
   description: string
 }) =>
   operation({
-    id: `${verb}PayoutRule`,
     route: `POST /operator/v1/payout-rules/:ruleId/${verb}`,
     summary,
     description: `Exceptions that the rule has closed stay closed. ${description}`,
@@ -190,7 +185,7 @@ const endPayoutRule = changeOfRule({
 })
 
 /** Closes exceptions that are not ours by a text: the open ones at once, and future ones by rules. */
-export const notOursOperations = [
+export const notOursOperations = named({
   previewPayoutExceptions,
   closePayoutExceptionsByText,
   listPayoutRules,
@@ -198,7 +193,7 @@ export const notOursOperations = [
   pausePayoutRule,
   resumePayoutRule,
   endPayoutRule,
-]
+})
 
 function matchingView({ sums, count, keptCount }: Omit<notOurs.Matching, 'fingerprint'>): Static<typeof Closed> {
   const onWire = sums.map(({ currency, sum, ...rest }) => ({ ...rest, sum: toWire({ amount: sum, currency }) }))

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
 import type { Tx } from '../database/database.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -19,7 +19,6 @@ const params = Type.Object({ partnerId: Id('partner') })
 const location = { location: Type.String({ description: 'Path of the resource.' }) }
 
 export const listPartners = operation({
-  id: 'listPartners',
   route: 'GET /operator/v1/partners',
   summary: 'List partners',
   description: 'Newest first.',
@@ -47,7 +46,6 @@ export const listPartners = operation({
 })
 
 export const createPartner = operation({
-  id: 'createPartner',
   route: 'POST /operator/v1/partners',
   summary: 'Create a partner',
   description: 'Opens its first pay cycle. Next, create its tiers and an API key.',
@@ -71,7 +69,6 @@ export const createPartner = operation({
 })
 
 export const getPartner = operation({
-  id: 'getPartner',
   route: 'GET /operator/v1/partners/:partnerId',
   summary: 'Get a partner',
   params,
@@ -85,7 +82,6 @@ export const getPartner = operation({
 })
 
 export const updatePartner = operation({
-  id: 'updatePartner',
   route: 'PATCH /operator/v1/partners/:partnerId',
   summary: 'Change the settings of a partner',
   description:
@@ -134,7 +130,7 @@ export const restorePartner = stateChange('restore', {
   change: (tx, { partnerId }) => partners.restorePartner(tx, partnerId),
 })
 
-export const partnerOperations = [
+export const partnerOperations = named({
   listPartners,
   createPartner,
   getPartner,
@@ -143,7 +139,7 @@ export const partnerOperations = [
   resumePartner,
   suspendPartner,
   restorePartner,
-]
+})
 
 type StateChange = {
   summary: string
@@ -153,7 +149,6 @@ type StateChange = {
 
 function stateChange(verb: 'pause' | 'resume' | 'suspend' | 'restore', { summary, description, change }: StateChange) {
   return operation({
-    id: `${verb}Partner`,
     route: `POST /operator/v1/partners/:partnerId/${verb}`,
     summary,
     description,

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { fromWire } from '../kernel/money.ts'
 import { namedObject } from '../kernel/schemas.ts'
@@ -26,7 +26,6 @@ const ofPayment = Type.Object({
 })
 
 const getPayout = operation({
-  id: 'getPayout',
   route: 'GET /operator/v1/payouts/:payment',
   summary: 'Get the payment of a withdrawal',
   description:
@@ -42,7 +41,6 @@ const getPayout = operation({
 })
 
 const removePayment = operation({
-  id: 'removePayment',
   route: 'POST /operator/v1/payouts/:payment/remove',
   summary: 'Take a payment out of an unsent batch',
   description: 'The withdrawal fails, so the member gets the money back.',
@@ -62,7 +60,6 @@ const removePayment = operation({
 })
 
 const decidePaymentOutcome = operation({
-  id: 'decidePaymentOutcome',
   route: 'POST /operator/v1/payouts/:payment/outcome',
   summary: 'Record the outcome of a payment',
   description:
@@ -87,7 +84,7 @@ const decidePaymentOutcome = operation({
 })
 
 /** The payment of a withdrawal. */
-export const paymentOperations = [getPayout, removePayment, decidePaymentOutcome]
+export const paymentOperations = named({ getPayout, removePayment, decidePaymentOutcome })
 
 /** @throws Problem `BodyValidation` if the credit is missing, or is given for a payment that was not returned */
 function outcomeOf({ outcome, credit, borneBy }: Omit<PaymentOutcome, 'note'>): OutcomeByHand {

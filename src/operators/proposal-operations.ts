@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { isIdOf } from '../kernel/ids.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
 import { findPayout } from '../payouts/books/decided-payments.ts'
@@ -21,7 +21,6 @@ const ofSubject = Type.Object({
 const Settled = namedObject('SettledProposal', { subject: Type.String() })
 
 const listPayoutProposals = operation({
-  id: 'listPayoutProposals',
   route: 'GET /operator/v1/payout-proposals',
   summary: 'List decisions that wait for a second person',
   description:
@@ -45,7 +44,6 @@ const listPayoutProposals = operation({
 })
 
 const confirmPayoutProposal = operation({
-  id: 'confirmPayoutProposal',
   route: 'POST /operator/v1/payout-proposals/:subject/confirm',
   summary: 'Confirm a proposed decision',
   description:
@@ -66,7 +64,6 @@ const confirmPayoutProposal = operation({
 })
 
 const withdrawPayoutProposal = operation({
-  id: 'withdrawPayoutProposal',
   route: 'POST /operator/v1/payout-proposals/:subject/withdraw',
   summary: 'Withdraw a proposed decision or outcome',
   description: 'Any operator may withdraw a proposal. Another decision can then be proposed.',
@@ -91,4 +88,4 @@ const withdrawPayoutProposal = operation({
 })
 
 /** Decisions about exceptions and payments that wait for a second person. */
-export const proposalOperations = [listPayoutProposals, confirmPayoutProposal, withdrawPayoutProposal]
+export const proposalOperations = named({ listPayoutProposals, confirmPayoutProposal, withdrawPayoutProposal })

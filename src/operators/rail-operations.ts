@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { type Brake, brakeInWords, listBrakes } from '../payouts/books/brakes.ts'
 import { listBegun } from '../payouts/books/import.ts'
@@ -16,7 +16,6 @@ const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', i
 export const railName = Type.String({ minLength: 1, maxLength: 64, examples: ['sepa'] })
 
 const listRails = operation({
-  id: 'listRails',
   route: 'GET /operator/v1/rails',
   summary: 'List the rails',
   description: 'The connected banks, as configured. A sandbox without a rail pays through the simulated bank.',
@@ -38,7 +37,6 @@ const changeOfHold = ({
   description: string
 }) =>
   operation({
-    id: `${verb}Rail`,
     route: `POST /operator/v1/rails/:rail/${verb}`,
     summary,
     description,
@@ -83,7 +81,7 @@ const releaseRail = changeOfHold({
   description: 'Also releases a rail that is no longer configured. Idempotent.',
 })
 
-export const railOperations = [listRails, holdRail, releaseRail]
+export const railOperations = named({ listRails, holdRail, releaseRail })
 
 /**
  * A hold outlives the rail in the settings, so a rail that is no longer configured can be released, but not held.

@@ -4,7 +4,7 @@ import { readRevenue } from '../fees/revenue.ts'
 import { type FeeLine, type FeeStatement, readStatement } from '../fees/statement.ts'
 import * as float from '../float/float.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, fromWire, inDecimals, signedMoney, toWire, WireMoney } from '../kernel/money.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
@@ -67,7 +67,6 @@ const Statement = namedObject('FeeStatement', {
 })
 
 const getRevenue = operation({
-  id: 'getRevenue',
   route: 'GET /operator/v1/partners/:partnerId/revenue',
   summary: 'Get the revenue of a partner',
   description: 'The fees that are the operator’s income, by currency, and where the money is.',
@@ -80,7 +79,6 @@ const getRevenue = operation({
 })
 
 const withdrawRevenue = operation({
-  id: 'withdrawRevenue',
   route: 'POST /operator/v1/partners/:partnerId/revenue/withdraw',
   summary: 'Withdraw revenue from a float',
   description:
@@ -113,7 +111,6 @@ const withdrawRevenue = operation({
 })
 
 const getFeeStatement = operation({
-  id: 'getFeeStatement',
   route: 'GET /operator/v1/partners/:partnerId/fee-statement',
   summary: 'Get the fee statement of a month',
   description:
@@ -139,7 +136,7 @@ const getFeeStatement = operation({
   },
 })
 
-export const revenueOperations = [getRevenue, withdrawRevenue, getFeeStatement]
+export const revenueOperations = named({ getRevenue, withdrawRevenue, getFeeStatement })
 
 /** @throws Problem `NotFound` */
 async function revenueOf(reader: Reader, { partnerId }: Static<typeof params>) {

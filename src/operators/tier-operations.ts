@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { type Currency, CurrencyCode, fromWire, toWire, WireMoney } from '../kernel/money.ts'
@@ -76,7 +76,6 @@ const TierPreview = namedObject('TierPreview', {
 })
 
 const listTiers = operation({
-  id: 'listTiers',
   route: 'GET /operator/v1/partners/:partnerId/tiers',
   summary: 'List the tiers of a partner',
   description: 'The tiers with their current terms, by name.',
@@ -100,7 +99,6 @@ const listTiers = operation({
 })
 
 const getTier = operation({
-  id: 'getTier',
   route: 'GET /operator/v1/partners/:partnerId/tiers/:tier',
   summary: 'Get a tier with all of its versions',
   params,
@@ -114,7 +112,6 @@ const getTier = operation({
 })
 
 const previewTier = operation({
-  id: 'previewTier',
   route: 'POST /operator/v1/partners/:partnerId/tiers/:tier/preview',
   summary: 'Preview new terms of a tier',
   description:
@@ -139,7 +136,6 @@ const previewTier = operation({
 })
 
 const saveTier = operation({
-  id: 'saveTier',
   route: 'PUT /operator/v1/partners/:partnerId/tiers/:tier',
   summary: 'Create a tier, or change its terms',
   description:
@@ -168,7 +164,7 @@ const saveTier = operation({
   },
 })
 
-export const operatorTierOperations = [listTiers, getTier, previewTier, saveTier]
+export const operatorTierOperations = named({ listTiers, getTier, previewTier, saveTier })
 
 type Given = Static<typeof NewTerms>
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
-import { type Call, operationsOn } from '../http/operation.ts'
+import { type Call, named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { namedObject, nullable, strictObject } from '../kernel/schemas.ts'
@@ -26,7 +26,6 @@ const operation = operationsOn<RailsContext>().operationWith({ tag: 'Withdrawals
 const params = Type.Object({ withdrawalId: Id('withdrawal') })
 
 const listWithdrawals = operation({
-  id: 'listWithdrawals',
   route: 'GET /operator/v1/withdrawals',
   summary: 'List withdrawals',
   description: 'Of all partners, newest first.',
@@ -67,7 +66,6 @@ const listWithdrawals = operation({
 })
 
 const inspectWithdrawal = operation({
-  id: 'inspectWithdrawal',
   route: 'GET /operator/v1/withdrawals/:withdrawalId',
   summary: 'Get a withdrawal of any partner',
   params,
@@ -87,7 +85,6 @@ const inspectWithdrawal = operation({
 })
 
 const getWithdrawalHistory = operation({
-  id: 'getWithdrawalHistory',
   route: 'GET /operator/v1/withdrawals/:withdrawalId/timeline',
   summary: 'Get the timeline of a withdrawal',
   description:
@@ -115,7 +112,7 @@ const getWithdrawalHistory = operation({
   },
 })
 
-export const operatorWithdrawalOperations = [listWithdrawals, inspectWithdrawal, getWithdrawalHistory]
+export const operatorWithdrawalOperations = named({ listWithdrawals, inspectWithdrawal, getWithdrawalHistory })
 
 /** The partner of a withdrawal, and its time. @throws Problem `NotFound` */
 async function ownerOf(

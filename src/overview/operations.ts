@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { type Currency, CurrencyCode } from '../kernel/money.ts'
 import { described, strictObject, wordOf } from '../kernel/schemas.ts'
@@ -24,7 +24,6 @@ const limits = {
 const GivenDay = Type.String({ format: 'date', pattern: '^(19|[2-9][0-9])', examples: ['2026-03-31'] })
 
 const getOverview = operation({
-  id: 'getOverview',
   route: 'GET /v1/overview',
   sdk: 'overview.get',
   summary: 'Get an overview',
@@ -40,7 +39,6 @@ const getOverview = operation({
 })
 
 const getOverviewSeries = operation({
-  id: 'getOverviewSeries',
   route: 'GET /v1/overview/series',
   sdk: 'overview.getSeries',
   summary: 'Get withdrawals over time',
@@ -78,7 +76,7 @@ const getOverviewSeries = operation({
   },
 })
 
-export const overviewOperations = [getOverview, getOverviewSeries]
+export const overviewOperations = named({ getOverview, getOverviewSeries })
 
 /** @throws Problem `QueryValidation` if the partner has no tier yet */
 async function firstCurrency(db: Reader, partnerId: string): Promise<Currency> {

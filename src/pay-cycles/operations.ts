@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { afterQuery, cursorOf, lastMember, pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { operation } from '../http/operation.ts'
+import { named, operation } from '../http/operation.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { signedMoney, toWire } from '../kernel/money.ts'
 import { strict } from '../kernel/schemas.ts'
@@ -38,7 +38,6 @@ const Deductions = Type.Object(
 )
 
 const getPayCycles = operation({
-  id: 'getPayCycles',
   route: 'GET /v1/pay/cycles',
   scope: 'pay:read',
   roles: readers,
@@ -69,7 +68,6 @@ const getPayCycles = operation({
 })
 
 const getPayCycle = operation({
-  id: 'getPayCycle',
   route: 'GET /v1/pay/cycles/:payCycleId',
   scope: 'pay:read',
   roles: readers,
@@ -86,7 +84,6 @@ const getPayCycle = operation({
 })
 
 const getPayCycleDeductions = operation({
-  id: 'getPayCycleDeductions',
   route: 'GET /v1/pay/cycles/:payCycleId/deductions',
   scope: 'pay:read',
   roles: staff,
@@ -123,7 +120,7 @@ const getPayCycleDeductions = operation({
   },
 })
 
-export const payCycleOperations = [getPayCycles, getPayCycle, getPayCycleDeductions]
+export const payCycleOperations = named({ getPayCycles, getPayCycle, getPayCycleDeductions })
 
 async function fileOf(reader: Reader, of: { partnerId: string; cycle: payCycles.PayCycle }): Promise<string> {
   const pieces = [deductionsHeader]

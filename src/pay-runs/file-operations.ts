@@ -1,5 +1,5 @@
 import type { Db } from '../database/database.ts'
-import { consoleOperation } from '../http/operation.ts'
+import { consoleOperation, named } from '../http/operation.ts'
 import { toWire } from '../kernel/money.ts'
 import { payroll } from '../users/roles.ts'
 import { type CheckedFile, checkFile } from './file-check.ts'
@@ -18,7 +18,6 @@ const linesAtOnce = 2_000
  * review the sums first.
  */
 const checkPayRunFile = consoleOperation({
-  id: 'checkPayRunFile',
   route: 'POST /console/v1/pay-run-files',
   scope: 'pay:write',
   roles: payroll,
@@ -34,7 +33,7 @@ const checkPayRunFile = consoleOperation({
   },
 })
 
-export const payRunFileOperations = [checkPayRunFile]
+export const payRunFileOperations = named({ checkPayRunFile })
 
 type PartOnWire = {
   /** The key for sending the part now, or for sending it again if it was sent before. */

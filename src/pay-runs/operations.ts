@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
 import type { Tx } from '../database/database.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
-import { type Call, operationWith } from '../http/operation.ts'
+import { type Call, named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, SignedMoney, toWire } from '../kernel/money.ts'
@@ -77,7 +77,6 @@ const PayRunDetails = namedObject('PayRunDetails', {
 })
 
 const uploadPayRun = operation({
-  id: 'uploadPayRun',
   route: 'POST /v1/pay/run',
   bodyBytesMax,
   scope: 'pay:write',
@@ -109,7 +108,6 @@ const uploadPayRun = operation({
 })
 
 const getPayRuns = operation({
-  id: 'getPayRuns',
   route: 'GET /v1/pay/runs',
   scope: 'pay:read',
   roles: readers,
@@ -141,7 +139,6 @@ const getPayRuns = operation({
 })
 
 const getPayRun = operation({
-  id: 'getPayRun',
   route: 'GET /v1/pay/runs/:payRunId',
   scope: 'pay:read',
   roles: readers,
@@ -158,7 +155,6 @@ const getPayRun = operation({
 })
 
 const revertPayRun = operation({
-  id: 'revertPayRun',
   route: 'POST /v1/pay/runs/:payRunId/revert',
   scope: 'pay:write',
   // 100,000 lines take seconds on a busy machine.
@@ -190,7 +186,7 @@ const metadataOfPayRuns = metadataOperations({
   requireKnown: (reader, { partnerId, params: { payRunId } }) => payRuns.find(reader, { partnerId, payRunId }),
 })
 
-export const payRunOperations = [...metadataOfPayRuns, uploadPayRun, getPayRuns, getPayRun, revertPayRun]
+export const payRunOperations = [...metadataOfPayRuns, ...named({ uploadPayRun, getPayRuns, getPayRun, revertPayRun })]
 
 // The console sends the file name, percent-encoded; a partner's server has no file.
 const fileNameHeader = 'midmonth-file-name'

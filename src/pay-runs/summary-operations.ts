@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { consoleOperation } from '../http/operation.ts'
+import { consoleOperation, named } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire } from '../kernel/money.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -9,7 +9,6 @@ import * as payRuns from './pay-runs.ts'
 
 /** What the console shows of pay runs in addition to `getPayRuns`: total, number of members, file and author. */
 const getPayRunSummaries = consoleOperation({
-  id: 'getPayRunSummaries',
   route: 'GET /console/v1/pay-runs',
   scope: 'pay:read',
   roles: readers,
@@ -34,4 +33,4 @@ const getPayRunSummaries = consoleOperation({
   },
 })
 
-export const payRunSummaryOperations = [getPayRunSummaries]
+export const payRunSummaryOperations = named({ getPayRunSummaries })

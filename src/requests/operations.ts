@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { cursorOf, cutPage, pageOf } from '../contract/list.ts'
-import { operationWith } from '../http/operation.ts'
+import { named, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject, wordOf } from '../kernel/schemas.ts'
 import { GivenDayOrInstant, parseInstant } from '../kernel/time.ts'
@@ -11,7 +11,6 @@ import { LoggedRequest, LoggedRequests, RequestErrors, RequestQuery, requestBody
 const operation = operationWith({ tag: 'Service', scope: 'pay:read', roles: tracing })
 
 const getRequests = operation({
-  id: 'getRequests',
   route: 'GET /v1/requests',
   sdk: 'requests.list',
   summary: 'List your requests',
@@ -37,7 +36,6 @@ const getRequests = operation({
 })
 
 const getRequestErrors = operation({
-  id: 'getRequestErrors',
   route: 'GET /v1/request-errors',
   sdk: 'requests.countErrors',
   summary: 'Count the errors of your requests',
@@ -55,7 +53,6 @@ const getRequestErrors = operation({
 })
 
 const getRequest = operation({
-  id: 'getRequest',
   route: 'GET /v1/requests/:requestId',
   sdk: 'requests.get',
   summary: 'Get a request',
@@ -70,7 +67,7 @@ const getRequest = operation({
   },
 })
 
-export const requestOperations = [getRequests, getRequestErrors, getRequest]
+export const requestOperations = named({ getRequests, getRequestErrors, getRequest })
 
 function filterOf({ status, fromDate, toDate, ...query }: Static<typeof RequestQuery>): requests.RequestFilter {
   const { take: _take, after: _after, before: _before, ...equal } = query

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { afterQuery, cursorOf, pageFields, pageOf, pageQuery } from '../contract/list.ts'
 import { fileHeaders } from '../http/bodies/csv.ts'
+import { named } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire } from '../kernel/money.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
@@ -14,7 +15,6 @@ import { sandboxOperation } from './operation.ts'
 const BankFiles = namedObject('SandboxBankFiles', { bankFiles: Type.Array(BankFile), ...pageFields })
 
 const getSandboxBankFiles = sandboxOperation({
-  id: 'getSandboxBankFiles',
   route: 'GET /v1/sandbox/bank-files',
   scope: 'pay:read',
   roles: building,
@@ -34,7 +34,6 @@ const getSandboxBankFiles = sandboxOperation({
 
 /** Plays the bank of a rail with files, so that the exchange of files can be rehearsed on a sandbox. */
 const answerSandboxBankFile = sandboxOperation({
-  id: 'answerSandboxBankFile',
   route: 'POST /v1/sandbox/bank-files/:batchId/answers',
   scope: 'pay:write',
   roles: building,
@@ -66,7 +65,7 @@ const answerSandboxBankFile = sandboxOperation({
   },
 })
 
-export const bankFileOperations = [getSandboxBankFiles, answerSandboxBankFile]
+export const bankFileOperations = named({ getSandboxBankFiles, answerSandboxBankFile })
 
 function bankFileBody(
   { id, debtor: _debtor, controlTotal, currency, ...batch }: partnerBatches.PartnerBatch,

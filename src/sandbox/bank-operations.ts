@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { named } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 import { addFault, listFaults } from '../payouts/channels/simulated/simulated-bank.ts'
@@ -40,7 +41,6 @@ const holdSandboxWithdrawal = instruction('hold', {
 /** An operation that instructs the simulated bank about one withdrawal. */
 function instruction(name: InstructionName, { summary, description }: { summary: string; description: string }) {
   return sandboxOperation({
-    id: `${name}SandboxWithdrawal`,
     route: `POST /v1/sandbox/withdrawals/:withdrawalId/${name}`,
     scope: 'pay:write',
     roles: building,
@@ -72,7 +72,6 @@ function instruction(name: InstructionName, { summary, description }: { summary:
 }
 
 const addSandboxBankFault = sandboxOperation({
-  id: 'addSandboxBankFault',
   route: 'POST /v1/sandbox/bank/faults',
   scope: 'pay:write',
   roles: building,
@@ -88,11 +87,11 @@ const addSandboxBankFault = sandboxOperation({
   },
 })
 
-export const bankOperations = [
+export const bankOperations = named({
   submitSandboxWithdrawal,
   paySandboxWithdrawal,
   failSandboxWithdrawal,
   returnSandboxWithdrawal,
   holdSandboxWithdrawal,
   addSandboxBankFault,
-]
+})

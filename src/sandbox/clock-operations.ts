@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { keyCacheMs } from '../http/admission/auth.ts'
+import { named } from '../http/operation.ts'
 import { conflict } from '../kernel/errors.ts'
 import { parseDuration, parseInstant } from '../kernel/time.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
@@ -10,7 +11,6 @@ import { answerMsMax, sandboxOperation } from './operation.ts'
 import { ClockMove, SandboxClock } from './schema.ts'
 
 const getSandboxClock = sandboxOperation({
-  id: 'getSandboxClock',
   route: 'GET /v1/sandbox/clock',
   scope: 'any',
   roles: readers,
@@ -24,7 +24,6 @@ const getSandboxClock = sandboxOperation({
 })
 
 const moveSandboxClock = sandboxOperation({
-  id: 'moveSandboxClock',
   route: 'POST /v1/sandbox/clock',
   scope: 'pay:write',
   roles: building,
@@ -66,7 +65,7 @@ const moveSandboxClock = sandboxOperation({
   },
 })
 
-export const clockOperations = [getSandboxClock, moveSandboxClock]
+export const clockOperations = named({ getSandboxClock, moveSandboxClock })
 
 function destinationOf({ to, by, next }: ClockMove): moves.Destination {
   if (next !== undefined) return { next }

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { openNameless } from '../http/bodies/uploaded-file.ts'
+import { named } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
@@ -16,7 +17,6 @@ import { ImportTransition, JobProvoked, MemberActivated, MemberFunded, MoneyToAd
 import { runAtOnce } from './tasks-at-once.ts'
 
 const fundSandboxMember = sandboxOperation({
-  id: 'fundSandboxMember',
   route: 'POST /v1/sandbox/members/:memberId/fund',
   scope: 'pay:write',
   roles: building,
@@ -53,7 +53,6 @@ const fundSandboxMember = sandboxOperation({
 })
 
 const activateSandboxMember = sandboxOperation({
-  id: 'activateSandboxMember',
   route: 'POST /v1/sandbox/members/:memberId/activate',
   scope: 'members:write',
   roles: building,
@@ -72,7 +71,6 @@ const activateSandboxMember = sandboxOperation({
 })
 
 const provokeSandboxJob = sandboxOperation({
-  id: 'provokeSandboxJob',
   route: 'POST /v1/sandbox/members/jobs',
   scope: 'members:write',
   roles: building,
@@ -118,7 +116,7 @@ const provokeSandboxJob = sandboxOperation({
   },
 })
 
-export const memberOperations = [fundSandboxMember, activateSandboxMember, provokeSandboxJob]
+export const memberOperations = named({ fundSandboxMember, activateSandboxMember, provokeSandboxJob })
 
 function transitionOf({ from, to }: Static<typeof ImportTransition>) {
   const transition = `${from} > ${to}`

@@ -1,4 +1,5 @@
 import * as float from '../float/float.ts'
+import { named } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { amountMax, fromWire, toWire } from '../kernel/money.ts'
 import * as partners from '../partners/partners.ts'
@@ -7,7 +8,6 @@ import { sandboxOperation } from './operation.ts'
 import { FloatFunded, MoneyToAdd, Paused } from './schema.ts'
 
 const fundSandboxFloat = sandboxOperation({
-  id: 'fundSandboxFloat',
   route: 'POST /v1/sandbox/float',
   scope: 'pay:write',
   roles: building,
@@ -61,7 +61,6 @@ type PauseOperation = { verb: 'pause' | 'resume'; isPaused: boolean; summary: st
 /** Pauses or resumes withdrawals, as the operator does in production. */
 function pausing({ verb, isPaused, summary, description }: PauseOperation) {
   return sandboxOperation({
-    id: `${verb}Sandbox`,
     route: `POST /v1/sandbox/${verb}`,
     scope: 'pay:write',
     roles: building,
@@ -78,4 +77,4 @@ function pausing({ verb, isPaused, summary, description }: PauseOperation) {
   })
 }
 
-export const moneyOperations = [fundSandboxFloat, pauseSandbox, resumeSandbox]
+export const moneyOperations = named({ fundSandboxFloat, pauseSandbox, resumeSandbox })

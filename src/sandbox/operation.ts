@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import { type Declared, declaredAs, type Operation } from '../http/operation.ts'
+import { type Declared, declaredAs } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import type { SandboxContext } from './operation-context.ts'
 
@@ -12,7 +12,7 @@ export function sandboxOperation<
   Q extends TSchema | undefined = undefined,
   B extends TSchema | undefined = undefined,
   Result = unknown,
->(declared: Declared<'tag', P, Q, B, SandboxContext, Result>): Operation<SandboxContext> {
+>(declared: Declared<'tag', P, Q, B, SandboxContext, Result>) {
   const problems: ProblemName[] = ['UnknownPath', ...(declared.problems ?? [])]
   return declaredAs<SandboxContext>({ ...declared, tag: 'Sandbox', problems })
 }

@@ -1,4 +1,5 @@
 import type { Db } from '../database/database.ts'
+import { named } from '../http/operation.ts'
 import { conflict, Problem } from '../kernel/errors.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
 import * as members from '../members/members.ts'
@@ -16,7 +17,6 @@ import { runAtOnce } from './tasks-at-once.ts'
 const answerMsMax = 10 * 60_000
 
 const seedSandbox = sandboxOperation({
-  id: 'seedSandbox',
   route: 'POST /v1/sandbox/seed',
   scope: 'pay:write',
   roles: building,
@@ -55,7 +55,6 @@ const seedSandbox = sandboxOperation({
 })
 
 const resetSandbox = sandboxOperation({
-  id: 'resetSandbox',
   route: 'POST /v1/sandbox/reset',
   scope: 'pay:write',
   roles: building,
@@ -79,7 +78,7 @@ const resetSandbox = sandboxOperation({
   },
 })
 
-export const resetOperations = [seedSandbox, resetSandbox]
+export const resetOperations = named({ seedSandbox, resetSandbox })
 
 async function isApplied(db: Db, memberImport: { partnerId: string; importId: string }): Promise<boolean> {
   const { endedAt } = await memberImports.find(db, memberImport).catch(error => {

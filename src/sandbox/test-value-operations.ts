@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { named } from '../http/operation.ts'
 import { problem, problems } from '../kernel/errors.ts'
 import { testAccounts } from '../payouts/channels/simulated/simulated-bank.ts'
 import { readers } from '../users/roles.ts'
@@ -8,7 +9,6 @@ import { TestValues } from './schema.ts'
 import { provocable, provokeHeader, type Reaches, rows } from './test-values.ts'
 
 const getSandboxTestValues = sandboxOperation({
-  id: 'getSandboxTestValues',
   route: 'GET /v1/sandbox/test-values',
   scope: 'pay:write',
   roles: readers,
@@ -37,7 +37,7 @@ const getSandboxTestValues = sandboxOperation({
   },
 })
 
-export const testValueOperations = [getSandboxTestValues]
+export const testValueOperations = named({ getSandboxTestValues })
 
 function reachesOnWire(reaches: Reaches) {
   if (!('problem' in reaches)) return { transition: reaches }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { afterQuery, cursorOf, lastMember, pageOf, pageQuery } from '../contract/list.ts'
 import { UploadedFile } from '../http/bodies/uploaded-file.ts'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { issuesMax } from '../kernel/errors.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { allToWire, fromWire } from '../kernel/money.ts'
@@ -27,7 +27,6 @@ const bodyBytesMax = 32 * 1024 * 1024
 const previewLinesMax = 2_000
 
 const createSettlement = operation({
-  id: 'createSettlement',
   route: 'POST /v1/pay/cycles/:payCycleId/settlement',
   bodyBytesMax,
   fileBytesMax: bodyBytesMax,
@@ -63,7 +62,6 @@ const createSettlement = operation({
 
 // Lets a person review what a file would settle, because settling is final.
 const checkSettlementFile = consoleOperation({
-  id: 'checkSettlementFile',
   route: 'POST /console/v1/pay-cycles/:payCycleId/settlement-files',
   scope: 'pay:write',
   roles: payroll,
@@ -79,7 +77,6 @@ const checkSettlementFile = consoleOperation({
 })
 
 const getSettlement = operation({
-  id: 'getSettlement',
   route: 'GET /v1/pay/cycles/:payCycleId/settlement',
   scope: 'pay:read',
   roles: staff,
@@ -102,7 +99,7 @@ const getSettlement = operation({
   },
 })
 
-export const settlementOperations = [createSettlement, checkSettlementFile, getSettlement]
+export const settlementOperations = named({ createSettlement, checkSettlementFile, getSettlement })
 
 async function readReport(body: NewSettlement | UploadedFile, signal: AbortSignal): Promise<settlements.PayrollReport> {
   if (body instanceof UploadedFile) {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery } from '../contract/list.ts'
-import { operation } from '../http/operation.ts'
+import { named, operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode } from '../kernel/money.ts'
 import { described, strictObject } from '../kernel/schemas.ts'
@@ -11,7 +11,6 @@ import { lineBody, MemberStatement } from './schema.ts'
 import { readStatement } from './statement.ts'
 
 const getMemberStatement = operation({
-  id: 'getMemberStatement',
   route: 'GET /v1/pay/members/:memberId/statement',
   scope: 'pay:read',
   roles: staff,
@@ -51,4 +50,4 @@ const getMemberStatement = operation({
   },
 })
 
-export const statementOperations = [getMemberStatement]
+export const statementOperations = named({ getMemberStatement })

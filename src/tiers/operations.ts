@@ -1,11 +1,10 @@
-import { operation } from '../http/operation.ts'
+import { named, operation } from '../http/operation.ts'
 import { readers } from '../users/roles.ts'
 import { Tiers, TiersWithTerms } from './schema.ts'
 import { termsToWire } from './terms.ts'
 import * as tiers from './tiers.ts'
 
 const getTiers = operation({
-  id: 'getTiers',
   route: 'GET /v1/tiers',
   scope: 'members:read',
   roles: readers,
@@ -32,4 +31,4 @@ const getTiers = operation({
   },
 })
 
-export const tierOperations = [getTiers]
+export const tierOperations = named({ getTiers })

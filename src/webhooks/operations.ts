@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
-import { operationsOn } from '../http/operation.ts'
+import { named, operationsOn } from '../http/operation.ts'
 import { issue, problemOf } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
@@ -39,7 +39,6 @@ const secondsPerHour = 3_600
 const overlapSecondsDefault = 24 * secondsPerHour
 
 const createWebhook = operation({
-  id: 'createWebhook',
   route: 'POST /v1/webhooks',
   scope: 'pay:write',
   sdk: 'webhooks.create',
@@ -67,7 +66,6 @@ const createWebhook = operation({
 })
 
 const getWebhooks = operation({
-  id: 'getWebhooks',
   route: 'GET /v1/webhooks',
   scope: 'pay:read',
   sdk: 'webhooks.list',
@@ -86,7 +84,6 @@ const getWebhooks = operation({
 })
 
 const getWebhook = operation({
-  id: 'getWebhook',
   route: 'GET /v1/webhooks/:webhookId',
   scope: 'pay:read',
   sdk: 'webhooks.get',
@@ -101,7 +98,6 @@ const getWebhook = operation({
 })
 
 const updateWebhook = operation({
-  id: 'updateWebhook',
   route: 'PATCH /v1/webhooks/:webhookId',
   scope: 'pay:write',
   sdk: 'webhooks.update',
@@ -126,7 +122,6 @@ const updateWebhook = operation({
 })
 
 const deleteWebhook = operation({
-  id: 'deleteWebhook',
   route: 'DELETE /v1/webhooks/:webhookId',
   scope: 'pay:write',
   sdk: 'webhooks.delete',
@@ -146,7 +141,6 @@ const deleteWebhook = operation({
 })
 
 const rotateWebhookSecret = operation({
-  id: 'rotateWebhookSecret',
   route: 'POST /v1/webhooks/:webhookId/rotate',
   scope: 'pay:write',
   sdk: 'webhooks.rotateSecret',
@@ -169,7 +163,6 @@ const rotateWebhookSecret = operation({
 })
 
 const testWebhook = operation({
-  id: 'testWebhook',
   route: 'POST /v1/webhooks/:webhookId/test',
   scope: 'pay:write',
   sdk: 'webhooks.test',
@@ -194,7 +187,6 @@ const testWebhook = operation({
 })
 
 const replayWebhook = operation({
-  id: 'replayWebhook',
   route: 'POST /v1/webhooks/:webhookId/replay',
   scope: 'pay:write',
   sdk: 'webhooks.replay',
@@ -212,7 +204,6 @@ const replayWebhook = operation({
 })
 
 const getWebhookDeliveries = operation({
-  id: 'getWebhookDeliveries',
   route: 'GET /v1/webhooks/:webhookId/deliveries',
   scope: 'pay:read',
   sdk: 'webhooks.listDeliveries',
@@ -234,7 +225,6 @@ const getWebhookDeliveries = operation({
 })
 
 const getWebhookDelivery = operation({
-  id: 'getWebhookDelivery',
   route: 'GET /v1/webhooks/:webhookId/deliveries/:deliveryId',
   scope: 'pay:read',
   sdk: 'webhooks.getDelivery',
@@ -262,16 +252,18 @@ const webhookMetadata = metadataOperations({
 
 export const webhookOperations = [
   ...webhookMetadata,
-  createWebhook,
-  getWebhooks,
-  getWebhook,
-  updateWebhook,
-  deleteWebhook,
-  rotateWebhookSecret,
-  testWebhook,
-  replayWebhook,
-  getWebhookDeliveries,
-  getWebhookDelivery,
+  ...named({
+    createWebhook,
+    getWebhooks,
+    getWebhook,
+    updateWebhook,
+    deleteWebhook,
+    rotateWebhookSecret,
+    testWebhook,
+    replayWebhook,
+    getWebhookDeliveries,
+    getWebhookDelivery,
+  }),
 ]
 
 /** @throws Problem `BodyValidation` for faults that the schema cannot find */

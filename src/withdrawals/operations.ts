@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
 import { cursorOf, cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
-import { batched, type Call, operationsOn } from '../http/operation.ts'
+import { batched, type Call, named, operationsOn } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
 import { parseInstant } from '../kernel/time.ts'
@@ -42,7 +42,6 @@ const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
 const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
 const getMemberBalance = operation({
-  id: 'getMemberBalance',
   route: 'GET /v1/pay/members/:memberId/balance',
   scope: 'pay:read',
   roles: readers,
@@ -60,7 +59,6 @@ const getMemberBalance = operation({
 })
 
 const createWithdrawalIntent = operation({
-  id: 'createWithdrawalIntent',
   route: 'POST /v1/pay/withdrawals/intent',
   scope: 'pay:write',
   roles: 'noLiveUser',
@@ -98,7 +96,6 @@ const createWithdrawalIntent = operation({
 })
 
 const getWithdrawalIntent = operation({
-  id: 'getWithdrawalIntent',
   route: 'GET /v1/pay/withdrawals/intent/:withdrawalIntentId',
   scope: 'pay:read',
   roles: readers,
@@ -116,7 +113,6 @@ const getWithdrawalIntent = operation({
 })
 
 const getWithdrawalIntentExplanation = operation({
-  id: 'getWithdrawalIntentExplanation',
   route: 'GET /v1/pay/withdrawals/intent/:withdrawalIntentId/explanation',
   scope: 'pay:read',
   roles: readers,
@@ -135,7 +131,6 @@ const getWithdrawalIntentExplanation = operation({
 })
 
 const cancelWithdrawalIntent = operation({
-  id: 'cancelWithdrawalIntent',
   route: 'DELETE /v1/pay/withdrawals/intent/:withdrawalIntentId',
   scope: 'pay:write',
   roles: cancelling,
@@ -158,7 +153,6 @@ const cancelWithdrawalIntent = operation({
 })
 
 const completeWithdrawal = operation({
-  id: 'completeWithdrawal',
   route: 'POST /v1/pay/withdrawals/complete',
   scope: 'pay:write',
   roles: 'noLiveUser',
@@ -203,7 +197,6 @@ const completeWithdrawal = operation({
 })
 
 const getWithdrawals = operation({
-  id: 'getWithdrawals',
   route: 'GET /v1/pay/withdrawals',
   scope: 'pay:read',
   roles: readers,
@@ -253,7 +246,6 @@ const getWithdrawals = operation({
 })
 
 const getWithdrawal = operation({
-  id: 'getWithdrawal',
   route: 'GET /v1/pay/withdrawals/:withdrawalId',
   scope: 'pay:read',
   roles: readers,
@@ -270,7 +262,6 @@ const getWithdrawal = operation({
 })
 
 const cancelWithdrawal = operation({
-  id: 'cancelWithdrawal',
   route: 'POST /v1/pay/withdrawals/:withdrawalId/cancel',
   scope: 'pay:write',
   roles: cancelling,
@@ -294,7 +285,6 @@ const cancelWithdrawal = operation({
 })
 
 const getMemberWithdrawals = operation({
-  id: 'getMemberWithdrawals',
   route: 'GET /v1/pay/members/:memberId/withdrawals',
   scope: 'pay:read',
   deprecated: { since: '2026-11-01', sunset: '2027-11-01', successor: '/v1/pay/withdrawals' },
@@ -333,18 +323,20 @@ const intentMetadata = metadataOperations({
 export const withdrawalOperations = [
   ...intentMetadata,
   ...sessionOperations,
-  getMemberSupport,
-  getMemberBalance,
-  createWithdrawalIntent,
-  getWithdrawalIntent,
-  getWithdrawalIntentExplanation,
-  cancelWithdrawalIntent,
-  completeWithdrawal,
-  getWithdrawals,
-  getWithdrawal,
-  getWithdrawalTimeline,
-  cancelWithdrawal,
-  getMemberWithdrawals,
+  ...named({
+    getMemberSupport,
+    getMemberBalance,
+    createWithdrawalIntent,
+    getWithdrawalIntent,
+    getWithdrawalIntentExplanation,
+    cancelWithdrawalIntent,
+    completeWithdrawal,
+    getWithdrawals,
+    getWithdrawal,
+    getWithdrawalTimeline,
+    cancelWithdrawal,
+    getMemberWithdrawals,
+  }),
 ]
 
 function intentBody(

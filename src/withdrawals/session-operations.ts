@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
-import { batched, type Call, operationsOn } from '../http/operation.ts'
+import { batched, type Call, named, operationsOn } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
@@ -29,7 +29,6 @@ const operation = operationsOn<WithdrawalContext>().operationWith({ tag: 'Member
 const ownRefusals: ProblemName[] = refusals.filter(name => name !== 'MemberNotFound')
 
 const getOwnSession = operation({
-  id: 'getOwnSession',
   route: 'GET /v1/me',
   session: 'read',
   summary: 'Get the session and its member',
@@ -45,7 +44,6 @@ const getOwnSession = operation({
 })
 
 const getOwnBalance = operation({
-  id: 'getOwnBalance',
   route: 'GET /v1/me/balance',
   session: 'read',
   summary: 'Get the member’s own balance',
@@ -62,7 +60,6 @@ const getOwnBalance = operation({
 })
 
 const createOwnWithdrawalIntent = operation({
-  id: 'createOwnWithdrawalIntent',
   route: 'POST /v1/me/withdrawals/intent',
   session: 'withdraw',
   summary: 'Create the member’s own withdrawal intent',
@@ -93,7 +90,6 @@ const createOwnWithdrawalIntent = operation({
 })
 
 const completeOwnWithdrawal = operation({
-  id: 'completeOwnWithdrawal',
   route: 'POST /v1/me/withdrawals/complete',
   session: 'withdraw',
   summary: 'Complete the member’s own withdrawal',
@@ -126,7 +122,6 @@ const completeOwnWithdrawal = operation({
 })
 
 const getOwnWithdrawal = operation({
-  id: 'getOwnWithdrawal',
   route: 'GET /v1/me/withdrawals/:withdrawalId',
   session: 'read',
   summary: 'Get one of the member’s own withdrawals',
@@ -145,13 +140,13 @@ const getOwnWithdrawal = operation({
  * The operations for a page in a member's browser. The member comes only from the session: no request names a member, and no
  * response has a whole account number.
  */
-export const sessionOperations = [
+export const sessionOperations = named({
   getOwnSession,
   getOwnBalance,
   createOwnWithdrawalIntent,
   completeOwnWithdrawal,
   getOwnWithdrawal,
-]
+})
 
 function quoteBody(
   { id, grossAmount, netAmount, fee, currency, account, createdAt, expiresAt }: Intent,

@@ -21,7 +21,6 @@ const eventsMax = 200
 
 /** The first questions of support about a member: why they cannot withdraw, what was refused lately, and what happened. */
 export const getMemberSupport = consoleOperation({
-  id: 'getMemberSupport',
   route: 'GET /console/v1/members/:memberId/support',
   scope: 'pay:read',
   roles: staff,

@@ -11,7 +11,6 @@ import { readTimeline, type Sight } from './timeline.ts'
 const { operation } = operationsOn<WithdrawalContext>()
 
 export const getWithdrawalTimeline = operation({
-  id: 'getWithdrawalTimeline',
   route: 'GET /v1/pay/withdrawals/:withdrawalId/timeline',
   scope: 'pay:read',
   roles: readers,

@@ -10,7 +10,7 @@ import { Type } from 'typebox'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { extent } from '../../../test/runner/extent.ts'
-import { operationsOn } from '../operation.ts'
+import { named, operationsOn } from '../operation.ts'
 import { registerOperations } from '../register.ts'
 import { createServer } from '../server/create-server.ts'
 import type { App } from '../server/server.ts'
@@ -44,7 +44,6 @@ beforeAll(async () => {
   })
   const { operation } = operationsOn<Pick<Harness, 'db'>>()
   const uploadList = operation({
-    id: 'uploadList',
     route: 'PUT /v1/lists',
     scope: 'members:write',
     tag: 'Service',
@@ -64,7 +63,7 @@ beforeAll(async () => {
       return await write(async () => ({ body: { kind: file.kind, bytes: file.bytes, sha256: file.sha256 } }))
     },
   })
-  registerOperations(app, { db: harness.db }, [uploadList])
+  registerOperations(app, { db: harness.db }, named({ uploadList }))
   await app.ready()
   url = await app.listen({ host: '127.0.0.1', port: 0 })
 })

@@ -17,7 +17,6 @@ const ConsoleError = strictObject({
 
 /** Logs an error of a page. */
 export const reportConsoleError = consoleOperation({
-  id: 'reportConsoleError',
   route: 'POST /console/v1/errors',
   console: 'user',
   body: ConsoleError,

@@ -3,7 +3,7 @@ import { strictObject } from '../../kernel/schemas.ts'
 import { readSheet } from '../../tabular/reading.ts'
 import { type Cell, FileFault, type Row } from '../../tabular/tabular.ts'
 import { payroll } from '../../users/roles.ts'
-import { consoleOperation } from '../operation.ts'
+import { consoleOperation, named } from '../operation.ts'
 
 const limits = {
   // A list of 100,000 members. The errors of larger files are shown without their rows.
@@ -22,7 +22,6 @@ const RowNumbers = Type.String({ pattern: `^[1-9]\\d{0,6}(,[1-9]\\d{0,6}){0,${li
  * format. The file is not kept.
  */
 const readSheetRows = consoleOperation({
-  id: 'readSheetRows',
   route: 'POST /console/v1/sheet-rows',
   scope: 'any',
   roles: payroll,
@@ -49,7 +48,7 @@ const readSheetRows = consoleOperation({
   },
 })
 
-export const sheetOperations = [readSheetRows]
+export const sheetOperations = named({ readSheetRows })
 
 function textsOf(cells: Cell[]): string[] {
   return cells.slice(0, limits.columnsMax).map(cell => {

@@ -4,7 +4,7 @@ import { describeNewerSchema, readSchemaState } from '../../database/migrations.
 import { problem } from '../../kernel/errors.ts'
 import { namedObject, strictObject } from '../../kernel/schemas.ts'
 import { limits as heartbeatLimits, listWorkers } from '../../worker/heartbeats.ts'
-import { operationsOn } from '../operation.ts'
+import { named, operationsOn } from '../operation.ts'
 import { registerOperations } from '../register.ts'
 import { createServer } from './create-server.ts'
 import type { ApiContext, App } from './server.ts'
@@ -47,7 +47,6 @@ export type HealthContext = Pick<ApiContext, 'db' | 'log'> & {
 const operation = operationsOn<HealthContext>().operationWith({ tag: 'Service' })
 
 const getLiveness = operation({
-  id: 'getLiveness',
   route: 'GET /livez',
   isPublic: true,
   sdk: 'service.getLiveness',
@@ -57,7 +56,6 @@ const getLiveness = operation({
 })
 
 const getReadiness = operation({
-  id: 'getReadiness',
   route: 'GET /readyz',
   isPublic: true,
   // A probe is repeated within seconds, and gives up sooner than a client.
@@ -80,7 +78,7 @@ const getReadiness = operation({
   },
 })
 
-export const healthOperations = [getLiveness, getReadiness]
+export const healthOperations = named({ getLiveness, getReadiness })
 
 const looking = new WeakMap<Db, Promise<Check>>()
 

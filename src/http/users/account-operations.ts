@@ -5,13 +5,12 @@ import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
 import { endSessions } from '../../users/sessions.ts'
 import { actorOfUser, requirePassword } from '../../users/sign-in.ts'
 import * as totp from '../../users/totp.ts'
-import { consoleOperation } from '../operation.ts'
+import { consoleOperation, named } from '../operation.ts'
 import { originOf, requirePrivateConnection } from './browser.ts'
 import { Code, Password, Token } from './schema.ts'
 import { linkRefused } from './session-operations.ts'
 
 const changePassword = consoleOperation({
-  id: 'changePassword',
   route: 'POST /console/v1/password',
   console: 'user',
   body: strictObject({ password: Password, newPassword: Password }),
@@ -32,7 +31,6 @@ const changePassword = consoleOperation({
 
 /** For a lost password: the link identifies the user, and the next sign-in asks for the second factor. */
 const resetPassword = consoleOperation({
-  id: 'resetPassword',
   route: 'POST /console/v1/password/reset',
   console: 'stranger',
   body: strictObject({ token: Token, newPassword: Password }),
@@ -55,7 +53,6 @@ const resetPassword = consoleOperation({
 })
 
 const beginTotp = consoleOperation({
-  id: 'beginTotp',
   route: 'POST /console/v1/totp',
   console: 'user',
   body: strictObject({ password: Password }),
@@ -69,7 +66,6 @@ const beginTotp = consoleOperation({
 })
 
 const confirmTotp = consoleOperation({
-  id: 'confirmTotp',
   route: 'POST /console/v1/totp/confirm',
   console: 'user',
   body: strictObject({ code: Code }),
@@ -82,7 +78,6 @@ const confirmTotp = consoleOperation({
 })
 
 const removeTotp = consoleOperation({
-  id: 'removeTotp',
   route: 'DELETE /console/v1/totp',
   console: 'user',
   body: strictObject({ password: Password }),
@@ -99,4 +94,4 @@ const removeTotp = consoleOperation({
 })
 
 /** The password and the second factor of a user. */
-export const accountOperations = [changePassword, resetPassword, beginTotp, confirmTotp, removeTotp]
+export const accountOperations = named({ changePassword, resetPassword, beginTotp, confirmTotp, removeTotp })

@@ -8,7 +8,6 @@ const actions = ['pay_cycle.settle', 'pay_run.revert'] as const
 
 /** The authors of settlements and reverted pay runs, with the time of each change. */
 export const getAuthors = consoleOperation({
-  id: 'getAuthors',
   route: 'GET /console/v1/authors',
   scope: 'pay:read',
   roles: readers,

@@ -12,14 +12,13 @@ import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
 import { actorOfUser, type Origin, openSession } from '../../users/sign-in.ts'
 import { createUser, findByEmail } from '../../users/users.ts'
 import { findUserOfBrowser } from '../admission/user-admission.ts'
-import { consoleOperation } from '../operation.ts'
+import { consoleOperation, named } from '../operation.ts'
 import { originOf, requirePrivateConnection } from './browser.ts'
 import { managedPartner } from './managed-partner.ts'
 import { Email, Password, PersonName, Roles, Token } from './schema.ts'
 import { linkRefused, signedInResponse } from './session-operations.ts'
 
 const getInvitations = consoleOperation({
-  id: 'getInvitations',
   route: 'GET /console/v1/invitations',
   console: 'user',
   async read(reader, call) {
@@ -31,7 +30,6 @@ const getInvitations = consoleOperation({
 })
 
 const inviteUser = consoleOperation({
-  id: 'inviteUser',
   route: 'POST /console/v1/invitations',
   console: 'user',
   body: strictObject({ email: Email, roles: Type.Optional(Roles) }),
@@ -56,7 +54,6 @@ const inviteUser = consoleOperation({
 })
 
 const deleteInvitation = consoleOperation({
-  id: 'deleteInvitation',
   route: 'DELETE /console/v1/invitations/:invitationId',
   console: 'user',
   params: Type.Object({ invitationId: Id('invitation') }),
@@ -72,7 +69,6 @@ const deleteInvitation = consoleOperation({
 
 /** For the person who has the link. */
 const findInvitation = consoleOperation({
-  id: 'findInvitation',
   route: 'POST /console/v1/invitations/find',
   console: 'founder',
   body: strictObject({ token: Token }),
@@ -92,7 +88,6 @@ const findInvitation = consoleOperation({
  * A new user chooses a name and a password. An existing user signs in first, so that the link is not enough to take over an account.
  */
 const acceptInvitation = consoleOperation({
-  id: 'acceptInvitation',
   route: 'POST /console/v1/invitations/accept',
   console: 'founder',
   body: strictObject({ token: Token, name: Type.Optional(PersonName), password: Type.Optional(Password) }),
@@ -122,7 +117,13 @@ const acceptInvitation = consoleOperation({
 })
 
 /** Invitations to a partner, by its admins and by operators; without the header `midmonth-partner`, invitations of operators. */
-export const invitationOperations = [getInvitations, inviteUser, deleteInvitation, findInvitation, acceptInvitation]
+export const invitationOperations = named({
+  getInvitations,
+  inviteUser,
+  deleteInvitation,
+  findInvitation,
+  acceptInvitation,
+})
 
 /** @throws Problem `BodyValidation` */
 function requireNameAndPassword(chosen: { email: string; name: string; password: string }): void {

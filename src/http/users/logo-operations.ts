@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { strictObject } from '../../kernel/schemas.ts'
 import { logoBytesMax, removeLogo as remove, saveLogo } from '../../partners/logos.ts'
-import { consoleOperation } from '../operation.ts'
+import { consoleOperation, named } from '../operation.ts'
 
 // A logo up to twice the limit gets a refusal that names the limit.
 const dataLengthMax = Math.ceil((2 * logoBytesMax) / 3) * 4
@@ -14,7 +14,6 @@ const data = Type.String({
 
 /** Idempotent, so the operation needs no idempotency key. */
 const setLogo = consoleOperation({
-  id: 'setLogo',
   route: 'PUT /console/v1/logo',
   console: 'user',
   roles: ['admin'],
@@ -29,7 +28,6 @@ const setLogo = consoleOperation({
 })
 
 const removeLogo = consoleOperation({
-  id: 'removeLogo',
   route: 'DELETE /console/v1/logo',
   console: 'user',
   roles: ['admin'],
@@ -41,4 +39,4 @@ const removeLogo = consoleOperation({
 })
 
 /** The logo of a partner, which its admins set; `logoRoutes` shows it. */
-export const logoOperations = [setLogo, removeLogo]
+export const logoOperations = named({ setLogo, removeLogo })

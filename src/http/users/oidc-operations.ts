@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { problem } from '../../kernel/errors.ts'
 import { type OidcFault, type OidcFlow, OidcProblem, type OidcProvider, signInByIdentity } from '../../users/oidc.ts'
 import { cookieOf, readCookie } from '../admission/cookies.ts'
-import { type Call, type OperationResponse, operationsOn } from '../operation.ts'
+import { type Call, named, type OperationResponse, operationsOn } from '../operation.ts'
 import { originOf, requirePrivateConnection, sessionCookies } from './browser.ts'
 import type { SignInContext } from './operation-context.ts'
 
@@ -17,7 +17,6 @@ const flowSeconds = 600
 const AnyQuery = Type.Record(Type.String(), Type.Unknown())
 
 const getSignIn = consoleOperation({
-  id: 'getSignIn',
   route: 'GET /console/v1/sign-in',
   query: AnyQuery,
   isPublic: true,
@@ -28,7 +27,6 @@ const getSignIn = consoleOperation({
 
 // Each request of a `visitor` calls the provider, so a single network could use up the provider's limit for this service.
 const startOidc = consoleOperation({
-  id: 'startOidc',
   route: 'GET /console/v1/oidc/start',
   console: 'visitor',
   query: AnyQuery,
@@ -47,7 +45,6 @@ const startOidc = consoleOperation({
 })
 
 const finishOidc = consoleOperation({
-  id: 'finishOidc',
   route: 'GET /console/v1/oidc/callback',
   console: 'visitor',
   query: AnyQuery,
@@ -75,7 +72,7 @@ const finishOidc = consoleOperation({
  * Signing in through the OpenID provider. The browser navigates to `start` and `callback` from the console and from the provider, so
  * they respond with redirects and do not require a page of this server as the origin: the state in the cookie replaces that check.
  */
-export const oidcOperations = [getSignIn, startOidc, finishOidc]
+export const oidcOperations = named({ getSignIn, startOidc, finishOidc })
 
 type SignInCall = Pick<Call<unknown, unknown, unknown, SignInContext>, 'browser' | 'context' | 'ownOrigin'>
 

@@ -1,4 +1,5 @@
 import type { Operation } from '../operation.ts'
+import { named } from '../operation.ts'
 import { accountOperations } from './account-operations.ts'
 import { getAuthors } from './author-operations.ts'
 import { invitationOperations } from './invitation-operations.ts'
@@ -18,6 +19,6 @@ export const userOperations: readonly Operation<SignInContext>[] = [
   ...userManagementOperations,
   ...invitationOperations,
   ...oidcOperations,
-  getAuthors,
+  ...named({ getAuthors }),
   ...logoOperations,
 ]

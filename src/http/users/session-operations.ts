@@ -13,12 +13,11 @@ import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
 import { endSession, idleExpiryOf, listSessions, type SignedIn } from '../../users/sessions.ts'
 import { actorOfUser, type NewSession, openSession, signInByPassword } from '../../users/sign-in.ts'
 import { createUser, rolesByPartner } from '../../users/users.ts'
-import { type Call, consoleOperation, type OperationResponse } from '../operation.ts'
+import { type Call, consoleOperation, named, type OperationResponse } from '../operation.ts'
 import { endedSessionCookie, isLoopback, originOf, requirePrivateConnection, sessionCookies } from './browser.ts'
 import { Code, Email, Password, PersonName, Token } from './schema.ts'
 
 const getConsoleSession = consoleOperation({
-  id: 'getConsoleSession',
   route: 'GET /console/v1/session',
   console: 'user',
   async read(reader, { signedIn, context: { mode } }) {
@@ -27,7 +26,6 @@ const getConsoleSession = consoleOperation({
 })
 
 const signIn = consoleOperation({
-  id: 'signIn',
   route: 'POST /console/v1/sign-in',
   console: 'stranger',
   body: strictObject({ email: Email, password: Password, totp: Type.Optional(Code) }),
@@ -42,7 +40,6 @@ const signIn = consoleOperation({
 })
 
 const signInByLink = consoleOperation({
-  id: 'signInByLink',
   route: 'POST /console/v1/sign-in/link',
   console: 'stranger',
   body: strictObject({ token: Token }),
@@ -62,7 +59,6 @@ const signInByLink = consoleOperation({
 })
 
 const setUpConsole = consoleOperation({
-  id: 'setUpConsole',
   route: 'POST /console/v1/set-up',
   console: 'founder',
   body: strictObject({ token: Token, email: Email, name: PersonName, password: Password }),
@@ -99,7 +95,6 @@ const setUpConsole = consoleOperation({
 })
 
 const signOut = consoleOperation({
-  id: 'signOut',
   route: 'POST /console/v1/sign-out',
   console: 'user',
   async write(tx, call) {
@@ -115,7 +110,6 @@ const signOut = consoleOperation({
 })
 
 const getConsoleSessions = consoleOperation({
-  id: 'getConsoleSessions',
   route: 'GET /console/v1/sessions',
   console: 'user',
   async read(reader, { signedIn: { user, session: current }, receivedAt: now }) {
@@ -125,7 +119,6 @@ const getConsoleSessions = consoleOperation({
 })
 
 const endConsoleSession = consoleOperation({
-  id: 'endConsoleSession',
   route: 'DELETE /console/v1/sessions/:sessionId',
   console: 'user',
   params: Type.Object({ sessionId: Id('userSession') }),
@@ -137,7 +130,7 @@ const endConsoleSession = consoleOperation({
 })
 
 /** Signing in and out, and the sessions of a user. */
-export const sessionOperations = [
+export const sessionOperations = named({
   getConsoleSession,
   signIn,
   signInByLink,
@@ -145,7 +138,7 @@ export const sessionOperations = [
   signOut,
   getConsoleSessions,
   endConsoleSession,
-]
+})
 
 /** Describes a new session, and sends its cookies. */
 export async function signedInResponse(

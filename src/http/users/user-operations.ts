@@ -8,14 +8,13 @@ import * as identities from '../../users/identities.ts'
 import { createPasswordLink, linkTo } from '../../users/links.ts'
 import { requireStillAllowed } from '../../users/rights.ts'
 import * as totp from '../../users/totp.ts'
-import { type Call, consoleOperation } from '../operation.ts'
+import { type Call, consoleOperation, named } from '../operation.ts'
 import { managedPartner } from './managed-partner.ts'
 import { Roles } from './schema.ts'
 
 const params = Type.Object({ userId: Id('user') })
 
 const getUsers = consoleOperation({
-  id: 'getUsers',
   route: 'GET /console/v1/users',
   console: 'user',
   query: strictObject(pageQuery),
@@ -29,7 +28,6 @@ const getUsers = consoleOperation({
 })
 
 const updateUser = consoleOperation({
-  id: 'updateUser',
   route: 'PATCH /console/v1/users/:userId',
   console: 'user',
   params,
@@ -65,7 +63,6 @@ const updateUser = consoleOperation({
 
 /** Removes a user from the partner, or disables one. Rows stay: the audit log names their ids. */
 const removeUser = consoleOperation({
-  id: 'removeUser',
   route: 'DELETE /console/v1/users/:userId',
   console: 'user',
   params,
@@ -81,7 +78,6 @@ const removeUser = consoleOperation({
 })
 
 const removeTotpOfUser = consoleOperation({
-  id: 'removeTotpOfUser',
   route: 'DELETE /console/v1/users/:userId/totp',
   console: 'operator',
   params,
@@ -97,7 +93,6 @@ const removeTotpOfUser = consoleOperation({
 })
 
 const unlinkUser = consoleOperation({
-  id: 'unlinkUser',
   route: 'DELETE /console/v1/users/:userId/identity',
   console: 'operator',
   params,
@@ -110,7 +105,6 @@ const unlinkUser = consoleOperation({
 })
 
 const createLinkForPassword = consoleOperation({
-  id: 'createPasswordLink',
   route: 'POST /console/v1/users/:userId/password-link',
   console: 'operator',
   params,
@@ -129,14 +123,14 @@ const createLinkForPassword = consoleOperation({
  * The users of a partner, for its admins and for operators; without the header `midmonth-partner`, the users of the installation, for
  * operators.
  */
-export const userManagementOperations = [
+export const userManagementOperations = named({
   getUsers,
   updateUser,
   removeUser,
   removeTotpOfUser,
   unlinkUser,
   createLinkForPassword,
-]
+})
 
 /**
  * Requires that the call is about another user: changing one's own password or second factor takes the current password, and

@@ -24,20 +24,18 @@ const overlapSeconds = { 3600: 'an hour', 86400: 'a day', 604800: '7 days', '': 
 // A partner has at most 100 valid keys.
 const keysPerPage = 100
 
-/**
- * Lists, creates, rotates and revokes the API keys of a partner. Each secret is shown once.
- * @param props.wanted the id of the key to highlight
- */
-export function ApiKeys({
-  partnerId,
-  wanted,
-  isPage = false,
-}: {
+type ApiKeysProps = {
   partnerId: PartnerId
   wanted?: string
   /** A page rather than a panel on another page. */
   isPage?: boolean
-}) {
+}
+
+/**
+ * Lists, creates, rotates and revokes the API keys of a partner. Each secret is shown once.
+ * @param props.wanted the id of the key to highlight
+ */
+export function ApiKeys({ partnerId, wanted, isPage = false }: ApiKeysProps) {
   const list = useList(`keys ${partnerId}`, take => operators.listApiKeys(partnerId, { take }), { take: keysPerPage })
   const columns: Column<ApiKey>[] = [
     {

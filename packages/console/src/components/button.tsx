@@ -18,18 +18,10 @@ export const BadButton = buttonOf('button button-bad')
 export const TextButton = buttonOf('text-button')
 export const ChoiceButton = buttonOf('choice')
 
+type IconButtonProps = { icon: IconName; label: string; hint?: string; act: () => void }
+
 /** A button without text. @property hint what the pointer shows if it is more than the label */
-export function IconButton({
-  icon,
-  label,
-  hint = label,
-  act,
-}: {
-  icon: IconName
-  label: string
-  hint?: string
-  act: () => void
-}) {
+export function IconButton({ icon, label, hint = label, act }: IconButtonProps) {
   return (
     <button type="button" class="icon-button" aria-label={label} title={hint} onClick={act}>
       <Icon name={icon} />

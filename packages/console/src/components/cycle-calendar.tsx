@@ -13,24 +13,20 @@ const formats = {
   weekdayLong: new Intl.DateTimeFormat(locale, { weekday: 'long', timeZone: 'UTC' }),
 }
 
-/**
- * Shows a month with its pay cycles as bars, and the days on which pay became available.
- * @param props.month such as '2026-03'
- * @param props.hrefOfMonth the address of this page for another month
- */
-export function CycleCalendar({
-  month,
-  today,
-  cycles,
-  payRuns,
-  hrefOfMonth,
-}: {
+type CycleCalendarProps = {
   month: string
   today: string
   cycles: PayCycle[]
   payRuns: PayRun[]
   hrefOfMonth: (month: string) => string
-}) {
+}
+
+/**
+ * Shows a month with its pay cycles as bars, and the days on which pay became available.
+ * @param props.month such as '2026-03'
+ * @param props.hrefOfMonth the address of this page for another month
+ */
+export function CycleCalendar({ month, today, cycles, payRuns, hrefOfMonth }: CycleCalendarProps) {
   const { route } = useLocation()
   const weeks = weeksOf(month)
   const runsByDay = Map.groupBy(payRuns, ({ scheduledFor }) => dayIn(timeZone.value, new Date(scheduledFor)))

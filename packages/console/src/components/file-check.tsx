@@ -7,19 +7,7 @@ import { Skeleton } from './states.tsx'
 
 type Checked<Result> = { file: File; result?: Result; problem?: unknown }
 
-/**
- * Lets the service check a dropped file, and shows its errors or a preview.
- * @param props.check changes nothing
- * @param props.children the preview, with what confirms it
- */
-export function FileCheck<Result>({
-  label,
-  kinds,
-  pageAction,
-  note,
-  check,
-  children,
-}: {
+type FileCheckProps<Result> = {
   /** What the preview is called. */
   label: string
   kinds?: string
@@ -33,7 +21,14 @@ export function FileCheck<Result>({
     /** Whether to accept no other file for now. */
     hold: (isHeld: boolean) => void
   }) => ComponentChildren
-}) {
+}
+
+/**
+ * Lets the service check a dropped file, and shows its errors or a preview.
+ * @param props.check changes nothing
+ * @param props.children the preview, with what confirms it
+ */
+export function FileCheck<Result>({ label, kinds, pageAction, note, check, children }: FileCheckProps<Result>) {
   const [checked, setChecked] = useState<Checked<Result>>()
   const [isHeld, hold] = useState(false)
   const take = async (file: File) => {

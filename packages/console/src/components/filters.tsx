@@ -54,20 +54,16 @@ export function OneFilter({ name, shown, ...props }: ChoiceProps & { shown: stri
   return <Chips {...props} chosen={shown ? [shown] : []} onPress={choose} />
 }
 
-/** Values to press, some of which are chosen. */
-export function Chips({
-  label,
-  values,
-  labelOf = inWords,
-  chosen,
-  onPress,
-}: {
+type ChipsProps = {
   label: string
   values: readonly string[]
   labelOf?: (value: string) => ComponentChildren
   chosen: readonly string[]
   onPress: (value: string) => void
-}) {
+}
+
+/** Values to press, some of which are chosen. */
+export function Chips({ label, values, labelOf = inWords, chosen, onPress }: ChipsProps) {
   return (
     <fieldset class="chips">
       <legend class="hidden-label">{label}</legend>

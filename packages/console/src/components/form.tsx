@@ -13,22 +13,19 @@ type Problems = ReadonlyMap<string, string>
 /** The problems of a form by field, and the names of the fields that show their problems. */
 const FormContext = createContext({ problems: new Map() as Problems, shown: new Set<string>() })
 
-/**
- * A form that shows each issue at the field it names. Issues without a field appear above the form.
- * @param props.onSubmit receives the trimmed text of each field
- */
-export function Form({
-  submit,
-  isFinal = false,
-  onSubmit,
-  children,
-}: {
+type FormProps = {
   submit: string
   /** Whether submitting cannot be undone. */
   isFinal?: boolean
   onSubmit: (fields: Fields) => PromiseLike<unknown>
   children?: ComponentChildren
-}) {
+}
+
+/**
+ * A form that shows each issue at the field it names. Issues without a field appear above the form.
+ * @param props.onSubmit receives the trimmed text of each field
+ */
+export function Form({ submit, isFinal = false, onSubmit, children }: FormProps) {
   const form = useSavedEntries(submit)
   const [problems, setProblems] = useState<Problems>(new Map())
   const [isBusy, setIsBusy] = useState(false)
@@ -258,21 +255,17 @@ export function ReasonField({ label = 'Reason' }: { label?: string }) {
   return <Field label={label} name="note" note="For operators and the audit log; no personal data" isRequired />
 }
 
-/** @param props.missing what to show instead of the service's message about a missing choice */
-export function Choice({
-  label,
-  name,
-  value,
-  choices,
-  missing,
-}: {
+type ChoiceProps = {
   label: string
   name: string
   value?: string
   /** The titles by value, or values that are their own titles. */
   choices: Record<string, string> | readonly string[]
   missing?: string
-}) {
+}
+
+/** @param props.missing what to show instead of the service's message about a missing choice */
+export function Choice({ label, name, value, choices, missing }: ChoiceProps) {
   const problem = useProblem(name)
   const titles = Array.isArray(choices) ? choices.map(each => [each, each]) : Object.entries(choices)
   return (

@@ -12,19 +12,16 @@ import { Amount, Time, type Tone } from './values.tsx'
 
 type Back = { href: string; title: string }
 
-/** A page with its title, actions and content. */
-export function Page({
-  title,
-  back = listAbove(useLocation().path),
-  actions,
-  children,
-}: {
+type PageProps = {
   title: string
   /** The list that contains the record. Defaults to the page of the menu whose address contains this one. */
   back?: Back | undefined
   actions?: ComponentChildren
   children: ComponentChildren
-}) {
+}
+
+/** A page with its title, actions and content. */
+export function Page({ title, back = listAbove(useLocation().path), actions, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Midmonth`
   }, [title])
@@ -62,13 +59,7 @@ export function Pending({ error, onRetry, lines }: PendingProps) {
   return error === undefined ? <Skeleton lines={lines} /> : <Failure error={error} onRetry={onRetry} />
 }
 
-export function Panel({
-  id,
-  title,
-  aside,
-  isFlush = false,
-  children,
-}: {
+type PanelProps = {
   /** The anchor for links on the page. */
   id?: string
   title?: string
@@ -76,7 +67,9 @@ export function Panel({
   /** Without padding, for tables. */
   isFlush?: boolean
   children: ComponentChildren
-}) {
+}
+
+export function Panel({ id, title, aside, isFlush = false, children }: PanelProps) {
   return (
     <section id={id} class={`panel${isFlush ? ' panel-flush' : ''}`}>
       {title && (
@@ -117,14 +110,7 @@ export function KeyValues({ entries }: { entries: [string, ComponentChildren][] 
   )
 }
 
-/** A prominent figure with its name. */
-export function Figure({
-  title,
-  money,
-  children = <Amount money={money} />,
-  note,
-  isLeading = false,
-}: {
+type FigureProps = {
   title: string
   money?: Money
   /** Defaults to the money. */
@@ -132,7 +118,10 @@ export function Figure({
   note?: ComponentChildren
   /** The most important figure of its group. */
   isLeading?: boolean
-}) {
+}
+
+/** A prominent figure with its name. */
+export function Figure({ title, money, children = <Amount money={money} />, note, isLeading = false }: FigureProps) {
   return (
     <div class={`figure-card${isLeading ? ' figure-leading' : ''}`}>
       <span class="figure-title">{title}</span>
@@ -193,22 +182,17 @@ function focusField(dialog: HTMLDialogElement, name: string): void {
   field?.focus()
 }
 
-/** A modal dialog. Escape or a click beside it closes it. */
-export function Dialog({
-  look,
-  label,
-  isOpen,
-  onOpened,
-  onClose,
-  children,
-}: {
+type DialogProps = {
   look: 'drawer' | 'palette'
   label: string
   isOpen: boolean
   onOpened: (dialog: HTMLDialogElement) => void
   onClose: () => void
   children: ComponentChildren
-}) {
+}
+
+/** A modal dialog. Escape or a click beside it closes it. */
+export function Dialog({ look, label, isOpen, onOpened, onClose, children }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null)
   // A layout effect moves the focus before the next key arrives.
   useLayoutEffect(() => {
@@ -238,21 +222,17 @@ export function Dialog({
   )
 }
 
-/** A panel at the side of the page. On a narrow screen, it covers the page. */
-export function Drawer({
-  title,
-  isOpen,
-  focus = '',
-  onClose,
-  children,
-}: {
+type DrawerProps = {
   title: string
   isOpen: boolean
   /** The name of the field to focus; defaults to the first. */
   focus?: string | undefined
   onClose: () => void
   children: ComponentChildren
-}) {
+}
+
+/** A panel at the side of the page. On a narrow screen, it covers the page. */
+export function Drawer({ title, isOpen, focus = '', onClose, children }: DrawerProps) {
   useEffect(() => {
     if (!isOpen) return
     drawersOpen.value++

@@ -3,16 +3,10 @@ import { api } from '../api.ts'
 import { useLoaded } from '../query.ts'
 import { Choice, Field, Form } from './form.tsx'
 
+type MemberFormProps = { member?: Member; submit: string; onSubmit: (entered: Record<string, string>) => Promise<void> }
+
 /** The fields of a member. The account of an existing member is left empty, since only a masked account is known. */
-export function MemberForm({
-  member,
-  submit,
-  onSubmit,
-}: {
-  member?: Member
-  submit: string
-  onSubmit: (entered: Record<string, string>) => Promise<void>
-}) {
+export function MemberForm({ member, submit, onSubmit }: MemberFormProps) {
   const tiers = useLoaded('tiers', () => api.tiers.list()).value ?? []
   return (
     <Form submit={submit} onSubmit={onSubmit}>

@@ -14,18 +14,7 @@ const characterWidth = 7
 /** The position of a period, in pixels of the page. */
 type Place = { index: number; left: number; width: number }
 
-/**
- * Figures over time, as bars. Pointing at a period, or reaching it with the arrow keys, shows its figures. A table has the same
- * figures for screen readers.
- */
-export default function Plot({
-  caption,
-  periods,
-  bars,
-  format,
-  formatTick = format,
-  height = 220,
-}: {
+type PlotProps = {
   caption: string
   /** The names of the periods, oldest first. */
   periods: string[]
@@ -34,7 +23,13 @@ export default function Plot({
   /** Formats the figures on the left axis. */
   formatTick?: (value: number) => string
   height?: number
-}) {
+}
+
+/**
+ * Figures over time, as bars. Pointing at a period, or reaching it with the arrow keys, shows its figures. A table has the same
+ * figures for screen readers.
+ */
+export default function Plot({ caption, periods, bars, format, formatTick = format, height = 220 }: PlotProps) {
   const box = useRef<HTMLDivElement>(null)
   const drawn = useRef<uPlot>(undefined)
   const [pointed, setPointed] = useState<Place>()

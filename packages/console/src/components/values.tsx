@@ -55,19 +55,16 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   )
 }
 
-/** An id, shortened to its prefix and last characters; the full id on hover and in the clipboard. Links to the record's page, if any. */
-export function Id({
-  id,
-  isLink = true,
-  isWhole = false,
-  href = isLink ? hrefOfId(id ?? '') : undefined,
-}: {
+type IdProps = {
   id: string | null
   isLink?: boolean
   isWhole?: boolean
   /** The page of a record that belongs to another partner than the one shown. */
   href?: string | undefined
-}) {
+}
+
+/** An id, shortened to its prefix and last characters; the full id on hover and in the clipboard. Links to the record's page, if any. */
+export function Id({ id, isLink = true, isWhole = false, href = isLink ? hrefOfId(id ?? '') : undefined }: IdProps) {
   if (id === null) return '–'
   const [prefix = '', rest = ''] = id.split('_')
   const short = isWhole || rest.length < 10 ? id : `${prefix}_…${rest.slice(-6)}`

@@ -225,16 +225,14 @@ const sides = [
   },
 ] as const
 
-/** The differences side by side, with how each is resolved. */
-function Sides({
-  lines,
-  outcomes,
-  shortfallPolicy,
-}: {
+type SidesProps = {
   lines: SettlementLine[]
   outcomes: SettlementOutcomes
   shortfallPolicy?: Preview['shortfallPolicy']
-}) {
+}
+
+/** The differences side by side, with how each is resolved. */
+function Sides({ lines, outcomes, shortfallPolicy }: SidesProps) {
   return (
     <div class="sides">
       {sides.map(({ outcome, title, meaning, none }) => {

@@ -65,13 +65,9 @@ export default function Cycles() {
   )
 }
 
-function columnsFor({
-  mayBeSettled,
-  today,
-}: {
-  mayBeSettled: ReadonlySet<PayCycle>
-  today: string
-}): Column<PayCycle>[] {
+type ColumnsForProps = { mayBeSettled: ReadonlySet<PayCycle>; today: string }
+
+function columnsFor({ mayBeSettled, today }: ColumnsForProps): Column<PayCycle>[] {
   return [
     {
       title: 'Days',

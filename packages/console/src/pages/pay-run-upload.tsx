@@ -173,18 +173,15 @@ function Against({ total, last }: { total: Money; last: PayRunDetails | undefine
   )
 }
 
-/** Asks for confirmation. If the file has already been sent, sending it again is a separate choice. */
-function Confirm({
-  checked,
-  problem,
-  onSend,
-  onDiscard,
-}: {
+type ConfirmProps = {
   checked: Checked
   problem?: unknown
   onSend: (parts: Part[]) => Promise<void>
   onDiscard: () => void
-}) {
+}
+
+/** Asks for confirmation. If the file has already been sent, sending it again is a separate choice. */
+function Confirm({ checked, problem, onSend, onDiscard }: ConfirmProps) {
   const { parts, totals, memberCount } = checked
   const sent = parts.flatMap(part => part.sent ?? [])
   const isSent = sent.length === parts.length

@@ -104,13 +104,9 @@ function LoadedWithdrawal({ withdrawal }: { withdrawal: WithdrawalDetails }) {
 /** Withdrawals whose cancellation can still be undone. */
 const cancelling = signal<ReadonlySet<string>>(new Set())
 
-function Actions({
-  withdrawal: { id, status },
-  payout,
-}: {
-  withdrawal: WithdrawalDetails
-  payout: Payout | undefined
-}) {
+type ActionsProps = { withdrawal: WithdrawalDetails; payout: Payout | undefined }
+
+function Actions({ withdrawal: { id, status }, payout }: ActionsProps) {
   const isCancelling = cancelling.value.has(id)
   const mark = (isOn: boolean) => {
     const changed = new Set(cancelling.value)
@@ -288,13 +284,9 @@ export function Rules({ explanation }: { explanation: WithdrawalIntentExplanatio
   )
 }
 
-function Bookings({
-  lines,
-  withdrawal: { netAmount, fee },
-}: {
-  lines: MemberStatementLine[]
-  withdrawal: WithdrawalDetails
-}) {
+type BookingsProps = { lines: MemberStatementLine[]; withdrawal: WithdrawalDetails }
+
+function Bookings({ lines, withdrawal: { netAmount, fee } }: BookingsProps) {
   const titleOf = ({ amount }: { amount: number }) =>
     Math.abs(amount) === netAmount.amount ? 'Payout' : Math.abs(amount) === fee.amount ? 'Fee' : 'Available pay'
   return (

@@ -82,15 +82,9 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
   )
 }
 
-function WithdrawRevenue({
-  partnerId,
-  revenue: { currency },
-  onDone,
-}: {
-  partnerId: PartnerId
-  revenue: Revenue
-  onDone: () => void
-}) {
+type WithdrawRevenueProps = { partnerId: PartnerId; revenue: Revenue; onDone: () => void }
+
+function WithdrawRevenue({ partnerId, revenue: { currency }, onDone }: WithdrawRevenueProps) {
   return (
     <ReviewedForm
       plan={async fields => {

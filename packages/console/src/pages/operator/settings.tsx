@@ -27,13 +27,9 @@ export function SettingFields({ values }: { values: PartnerSettings }) {
   ))
 }
 
-function SettingField({
-  setting,
-  value,
-}: {
-  setting: PartnerSettingField
-  value: PartnerSettings[keyof PartnerSettings]
-}) {
+type SettingFieldProps = { setting: PartnerSettingField; value: PartnerSettings[keyof PartnerSettings] }
+
+function SettingField({ setting, value }: SettingFieldProps) {
   const { name, kind, label, unit, note, choices, byDefault } = setting
   if (kind === 'switch') return <Check label={label} name={name} isOn={value === true} />
   if (choices !== undefined) return <Choice label={label} name={name} value={String(value)} choices={choices} />
@@ -73,16 +69,10 @@ export function SettingValues({ values }: { values: PartnerSettings }) {
   return <KeyValues entries={partnerSettingFields.map(setting => [setting.label, inWords(setting, values)])} />
 }
 
+type ChangeSettingsProps = { partnerId: PartnerId; values: PartnerSettings; onDone: () => void }
+
 /** Changes settings after showing the old and new value of each. */
-export function ChangeSettings({
-  partnerId,
-  values,
-  onDone,
-}: {
-  partnerId: PartnerId
-  values: PartnerSettings
-  onDone: () => void
-}) {
+export function ChangeSettings({ partnerId, values, onDone }: ChangeSettingsProps) {
   return (
     <ReviewedForm
       plan={async fields => {

@@ -344,6 +344,24 @@ describe('completing', () => {
     harness.clock.advance({ days: 1 })
     expect((await harness.requestCompletion(await harness.createIntent({ memberId, amount: 2_000 }))).status).toBe(201)
   })
+
+  test('the tier’s withdrawals a day are counted from midnight where the partner is, and those a cycle in that cycle', async () => {
+    const { partner, key } = await harness.addPartner('Kolkata', { timeZone: 'Asia/Kolkata' })
+    const limits = { ...silver, withdrawalsPerDay: 1, withdrawalsPerCycle: 2 }
+    await harness.addTier('Twice', limits, { partnerId: partner.id })
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Twice', key })
+    const withdraw = () => harness.withdraw({ memberId, amount: 2_000, key })
+    const startedAt = harness.clock.now()
+    // 00:00 in Kolkata is 18:30 in UTC.
+    harness.clock.set(new Date(`${startedAt.toISOString().slice(0, 10)}T18:29:00Z`))
+    await withdraw()
+    await expect(withdraw()).rejects.toThrow('MemberNotEligible')
+    harness.clock.advance({ minutes: 1 })
+    await withdraw()
+    harness.clock.advance({ days: 1 })
+    await expect(withdraw()).rejects.toThrow('2 withdrawals')
+    harness.clock.set(startedAt)
+  })
 })
 
 describe('concurrent requests', () => {

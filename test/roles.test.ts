@@ -328,9 +328,9 @@ test('the read role finds none of the planted secrets', async () => {
   const operator = await harness.addOperator()
   const { user, token } = await signIn(harness, { roles: ['viewer'], password: 'correct horse battery' })
   const begun = await db.transaction().execute(tx => totp.begin(tx, { user, sealer }))
-  const link = await harness.db
-    .transaction()
-    .execute(tx => createLink(tx, { purpose: 'password', userId: user.id, lifeMs: 60_000, now: clock.now() }))
+  const link = await harness.inTx(tx =>
+    createLink(tx, { purpose: 'password', userId: user.id, lifeMs: 60_000, now: clock.now() }),
+  )
   const planted = [
     ...[key, operator.secret, token, link, webhook.body.secret, session.body.token],
     ...['url-token', 'header-token', 'correct horse battery', '$argon2id$', begun.secret],

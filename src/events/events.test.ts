@@ -25,8 +25,7 @@ const append = (tx: Tx, name: string, type: 'job.processing' | 'job.rejected' = 
     ...{ partnerId: mine.partner.id, type, resourceId: `maj_${name}`, now: harness.clock.now() },
     data: { jobId: `maj_${name}`, status: 'Processing' },
   })
-const appendNow = (name: string, type?: 'job.processing' | 'job.rejected') =>
-  harness.db.transaction().execute(tx => append(tx, name, type))
+const appendNow = (name: string, type?: 'job.processing' | 'job.rejected') => harness.inTx(tx => append(tx, name, type))
 const numberAll = async () =>
   await eventTasks['number-event-feeds']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
 const resourcesOf = (listed: Listed[]) => listed.map(({ data }) => String(data.jobId ?? 'maj_cycle').slice(4))
@@ -52,7 +51,7 @@ function reader(query = 'take=2') {
 async function openTransaction() {
   const begun = Promise.withResolvers<void>()
   const resources = Promise.withResolvers<string[]>()
-  const done = harness.db.transaction().execute(async tx => {
+  const done = harness.inTx(async tx => {
     await sql`select 1`.execute(tx)
     begun.resolve()
     for (const resource of await resources.promise) await append(tx, resource)
@@ -136,7 +135,7 @@ describe('the feed', () => {
     const numbering = Promise.withResolvers<void>()
     const end = Promise.withResolvers<void>()
     // The transaction has emitted an event and holds the lock of its feed.
-    const open = harness.db.transaction().execute(async tx => {
+    const open = harness.inTx(async tx => {
       await append(tx, 'uncommitted')
       await events.numberFeed(tx, { partnerId: slow.partner.id, countMax: 1, waits: true })
       numbering.resolve()
@@ -190,7 +189,7 @@ describe('the feed', () => {
     const { seen, readOn } = reader('take=7')
     const writers = Array.from({ length: 12 }, async (_, writer) => {
       for (let round = 0; round < 8; round++) {
-        await harness.db.transaction().execute(async tx => {
+        await harness.inTx(async tx => {
           await append(tx, `r${writer}`)
           await append(tx, `r${writer}-${round}`)
         })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { closeIfOver } from '../closing/closing.ts'
-import { sql, type Tx } from '../database/database.ts'
+import { sql } from '../database/database.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import * as dues from '../settlements/dues.ts'
 import * as settlements from '../settlements/settlements.ts'
@@ -21,8 +21,6 @@ const gbp = (amount: bigint) => ({ amount, currency: 'GBP' as const })
 
 type Withdrawn = { mine: TestPartner; members: string[]; withdrawals: string[] }
 
-const inTx = <T>(work: (tx: Tx) => Promise<T>) => harness.db.transaction().execute(work)
-
 /** Members who have withdrawn these amounts, with a fee of 0.50 each, in a pay cycle that has closed. */
 async function closedCycle(amounts: number[], settings: PartnerSettings = {}): Promise<Withdrawn> {
   harness.clock.set(march)
@@ -35,14 +33,14 @@ async function closedCycle(amounts: number[], settings: PartnerSettings = {}): P
     ids.push(await harness.withdraw({ key: mine.key, memberId, amount }))
   }
   harness.clock.advance({ minutes: 2 })
-  await inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now())))
+  await harness.inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now())))
   for (const id of ids) await report(mine, id, 'paid')
   await close(mine, april)
   return { mine, members, withdrawals: ids }
 }
 
 const report = ({ partner }: TestPartner, withdrawalId: string, outcome: 'paid' | 'returned') =>
-  inTx(tx =>
+  harness.inTx(tx =>
     withdrawals.applyBankReport(tx, {
       ...{ partnerId: partner.id, withdrawalId, outcome, reason: null },
       now: harness.clock.now(),
@@ -51,7 +49,7 @@ const report = ({ partner }: TestPartner, withdrawalId: string, outcome: 'paid' 
 
 async function close({ partner }: TestPartner, at: Date): Promise<void> {
   harness.clock.set(at)
-  await inTx(tx => closeIfOver(tx, { partnerId: partner.id, now: at }))
+  await harness.inTx(tx => closeIfOver(tx, { partnerId: partner.id, now: at }))
 }
 
 /** Settles a cycle whose money the bank will report. */
@@ -60,7 +58,7 @@ const settle = (
   payCycleId: string,
   taken: [memberId: string | undefined, amount: bigint][],
 ) =>
-  inTx(tx =>
+  harness.inTx(tx =>
     settlements.create(tx, {
       ...{ partnerId: partner.id, payCycleId, reportsArrivals: () => true, now: harness.clock.now() },
       report: {
@@ -72,7 +70,7 @@ const settle = (
   )
 
 const receive = ({ partner }: TestPartner, payCycleId: string, amount: bigint) =>
-  inTx(tx =>
+  harness.inTx(tx =>
     dues.receive(tx, {
       ...{ partnerId: partner.id, payCycleId, amount: gbp(amount), isByHand: true, now: harness.clock.now() },
     }),

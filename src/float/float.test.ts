@@ -24,7 +24,7 @@ beforeEach(async () => {
 const gbp = (amount: bigint) => ({ amount, currency: 'GBP' as const })
 const unknownPartner = 'par_01kah4pzc5e4r8v2m6t0x9y3bd'
 const inTx = <T>(work: Parameters<ReturnType<Harness['db']['transaction']>['execute']>[0]) =>
-  harness.db.transaction().execute(work) as Promise<T>
+  harness.inTx(work) as Promise<T>
 const fund = (amount: bigint) =>
   inTx(tx => float.fund(tx, { partnerId, amount: gbp(amount), now: harness.clock.now() }))
 const takeOut = (amount: bigint) =>

@@ -35,7 +35,7 @@ const quote = (amount: number) => harness.requestIntent({ memberId, amount })
 
 test('a 409 of a key in progress says retry, a 409 of an expired intent does not', async () => {
   const { withdrawalIntentId } = (await quote(5_000)).body
-  const inProgress = await harness.db.transaction().execute(async tx => {
+  const inProgress = await harness.inTx(async tx => {
     await tx
       .insertInto('idempotencyKeys')
       .values({

@@ -19,9 +19,8 @@ const book = (tx: Tx, amount: bigint) =>
     ...{ partnerId, movementId: 'fm_test', reason: 'float.funded', now: harness.clock.now() },
     transfers: [{ debit: 'float', credit: 'funding', amount, currency: 'GBP' }],
   })
-const bookNow = (amount: bigint) => harness.db.transaction().execute(tx => book(tx, amount))
-const fold = (countMax = 1_000) =>
-  harness.db.transaction().execute(tx => foldFloatChanges(tx, { partnerId, currency: 'GBP', countMax }))
+const bookNow = (amount: bigint) => harness.inTx(tx => book(tx, amount))
+const fold = (countMax = 1_000) => harness.inTx(tx => foldFloatChanges(tx, { partnerId, currency: 'GBP', countMax }))
 const sum = async () => (await float.read(harness.db, partnerId)).find(({ currency }) => currency === 'GBP')?.float
 const total = async () =>
   await harness.db
@@ -34,9 +33,8 @@ const total = async () =>
 async function openBooking(amount: bigint) {
   const booked = Promise.withResolvers<void>()
   const ending = Promise.withResolvers<'commit' | 'rollback'>()
-  const done = harness.db
-    .transaction()
-    .execute(async tx => {
+  const done = harness
+    .inTx(async tx => {
       await book(tx, amount)
       booked.resolve()
       if ((await ending.promise) === 'rollback') throw new Error('rolled back')
@@ -93,7 +91,7 @@ test('a float with few changes is not folded', async () => {
 })
 
 test('a movement of many transfers is one float change, so a sum reads few rows', async () => {
-  await harness.db.transaction().execute(tx =>
+  await harness.inTx(tx =>
     post(tx, {
       ...{ partnerId, movementId: 'fm_test', reason: 'float.funded', now: harness.clock.now() },
       transfers: Array.from({ length: 20_000 }, () => ({
@@ -121,7 +119,7 @@ test('floats as of many instants are the sums of all bookings before each instan
   })
   const [first = new Date()] = instants
   for (const [index, now] of instants.entries()) {
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       for (const [of, amount] of Object.entries({ [partnerId]: 1n, [other]: 100n }))
         await post(tx, {
           ...{ partnerId: of, movementId: `fm_${index}`, reason: 'float.funded', now },

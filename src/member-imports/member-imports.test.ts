@@ -517,7 +517,7 @@ describe('while a list is planned', () => {
         .body.events
     await apply(partner, file(minimal, row('ann')))
     const last = (await feed()).at(-1).id
-    const inFeed = await harness.db.transaction().execute(async tx => {
+    const inFeed = await harness.inTx(async tx => {
       const { importId } = await memberImports.createFromActions(tx, {
         partner: partner.partner,
         actions: [
@@ -550,11 +550,9 @@ describe('while a job is applied', () => {
       expect(totalProcessing).toBe(type === 'Completed' ? 0 : count - totalComplete)
       if (type === 'Completed') break
       // Each call starts like a new process.
-      await harness.db
-        .transaction()
-        .execute(tx => memberImports.applyNext(tx, { importId: jobId, now: harness.clock.now() }))
+      await harness.inTx(tx => memberImports.applyNext(tx, { importId: jobId, now: harness.clock.now() }))
       // And cut off in the middle of the next chunk.
-      const cut = harness.db.transaction().execute(async tx => {
+      const cut = harness.inTx(async tx => {
         await memberImports.applyNext(tx, { importId: jobId, now: harness.clock.now() })
         throw new Error('cut off')
       })
@@ -645,7 +643,7 @@ describe('while a job is applied', () => {
   test('a job that is locked briefly is resumed soon after', async () => {
     const partner = await employer()
     const { jobId } = (await upload(partner, file(minimal, row('ann')))).body
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       await sql`select from member_imports where id = ${jobId} for no key update`.execute(tx)
       await work()
     })
@@ -782,16 +780,14 @@ describe('a batch of actions', () => {
     const added = Array.from({ length: 1_500 }, (_, index) => add(`m${index}`))
     const { jobId } = (await post(partner, added)).body
     const progress: object[] = []
-    await harness.db.transaction().execute(tx =>
+    await harness.inTx(tx =>
       memberImports.applyNext(tx, {
         importId: jobId,
         now: harness.clock.now(),
         async report(stepsDone) {
-          await harness.db
-            .transaction()
-            .execute(other =>
-              memberImports.recordProgress(other, { partnerId: partner.partner.id, importId: jobId, stepsDone }),
-            )
+          await harness.inTx(other =>
+            memberImports.recordProgress(other, { partnerId: partner.partner.id, importId: jobId, stepsDone }),
+          )
           progress.push(await job(partner, jobId))
         },
       }),

@@ -43,7 +43,7 @@ test('members of another status do not use up the limit of names', async () => {
 })
 
 test('a search reads ranges of indexes, even with a million members', async () => {
-  const { rows } = await harness.db.transaction().execute(async tx => {
+  const { rows } = await harness.inTx(async tx => {
     await sql`set local enable_seqscan = off`.execute(tx)
     return await sql<{ 'QUERY PLAN': string }>`
       explain select id from members

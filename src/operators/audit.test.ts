@@ -264,7 +264,7 @@ test.each([
       gbp(3_000),
     )
     const cost = { partnerId: created.body.id, amount: { amount: 500n, currency: 'GBP' as const }, exceptionId: null }
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       await confirm(tx, { subject: 'cost', decided: {}, now: harness.clock.now() })
       await float.bearCost(tx, { ...cost, now: harness.clock.now() })
     })

@@ -73,7 +73,7 @@ test('a verification whose process has died is interrupted, and another can be r
   const { id } = (await request()).body
   await sql`update ledger_verifications set started_at = now() where id = ${id}`.execute(harness.db)
   // Held: another process is verifying.
-  await harness.db.transaction().execute(async tx => {
+  await harness.inTx(async tx => {
     await lockByNameIfFree(tx, 'verification of', 'the ledger')
     await work()
     expect(await get(id)).toMatchObject({ state: 'running' })
@@ -157,7 +157,7 @@ test('a partner’s view of its audit log names no operator in the details, and 
   const invited = [await accept(by, 'first@console.example'), await accept(admin, 'second@console.example')]
   const actor = { kind: 'cli', name: 'alice@pay-1', address: '10.0.0.1', requestId: null } as const
   const change = { action: 'payout_batch.hold', resourceId: 'bat_1', details: { person: 'alice@pay-1' } } as const
-  await harness.db.transaction().execute(tx => record(tx, { partnerId: id, actor, change, now: harness.clock.now() }))
+  await harness.inTx(tx => record(tx, { partnerId: id, actor, change, now: harness.clock.now() }))
 
   const at = `/operator/v1/partners/${id}/audit-log`
   const { body, text } = await admin.call('GET', at)

@@ -60,7 +60,7 @@ async function batchOf(...nets: number[]) {
 const approve = (id: string, user = users[0]) =>
   user?.call('POST', `/operator/v1/payout-batches/${id}/approve`, { partner: null }) as Promise<ApiResponse>
 const byCommand = (batchId: string, login: string) =>
-  harness.db.transaction().execute(tx => approveBatch(tx, { batchId, person: login, login, now: harness.clock.now() }))
+  harness.inTx(tx => approveBatch(tx, { batchId, person: login, login, now: harness.clock.now() }))
 
 const approved = async (...nets: number[]) => {
   const batch = await batchOf(...nets)

@@ -345,9 +345,7 @@ describe('after a batch was given back', () => {
     harness.clock.advance({ minutes: 20 * 60 })
     const waiting = await closedBatch()
     for (const person of ['Ada', 'Bob'])
-      await harness.db
-        .transaction()
-        .execute(tx => approvals.approve(tx, { batchId: waiting.id, person, now: harness.clock.now() }))
+      await harness.inTx(tx => approvals.approve(tx, { batchId: waiting.id, person, now: harness.clock.now() }))
     expect((await batchOf(waiting.id)).status).toBe('approved')
   })
 
@@ -373,7 +371,7 @@ describe('after a batch was given back', () => {
     await reject(batch, { reason: 'NARR' })
     const [{ id: exceptionId }] = await exceptionsAbout(batch)
     const decided = { exceptionId, person: 'Ada', note: 'the bank has no other copy', now: harness.clock.now() }
-    await harness.db.transaction().execute(tx => closeException(tx, { ...decided, decision: 'give_back' }))
+    await harness.inTx(tx => closeException(tx, { ...decided, decision: 'give_back' }))
     harness.clock.advance({ minutes: 20 * 60 })
     const waiting = await closedBatch()
     expect((await batchOf(waiting.id)).status).toBe('building')

@@ -44,7 +44,7 @@ test('the overview shows a withdrawal immediately: available, withdrawn, fees, i
     amount: { amount: 100_000n, currency: 'GBP' } as const,
     now: harness.clock.now(),
   }
-  await harness.db.transaction().execute(tx => float.fund(tx, fund))
+  await harness.inTx(tx => float.fund(tx, fund))
   // Silver: a fee of 50 from the member. Gold: a fee of 50 from the employer.
   const silver = await harness.addMember({ key, available: 20_000 })
   const gold = await harness.addMember({ key, available: 9_000, tier: 'Gold' })
@@ -83,9 +83,7 @@ test('a series by day has every day of the range, with returned money on the day
   harness.clock.set(new Date('2026-03-10T03:00:00.000Z'))
   const id = await harness.withdraw({ key: mine.key, memberId, amount: 5_000 })
   harness.clock.set(new Date('2026-03-12T03:00:00.000Z'))
-  await harness.db
-    .transaction()
-    .execute(tx => sql`update withdrawals set due_at = '2027-01-01' where id = ${id}`.execute(tx))
+  await harness.inTx(tx => sql`update withdrawals set due_at = '2027-01-01' where id = ${id}`.execute(tx))
   expect((await harness.call('POST', `/v1/pay/withdrawals/${id}/cancel`, { key: mine.key })).status).toBe(200)
   const { body } = await series(mine, 'from=2026-03-08&to=2026-03-11')
   const on = (day: string, totals: object = {}) => ({
@@ -155,7 +153,7 @@ test('pending decisions are counted', async () => {
   const raw = 'email,first_name,last_name,phone,tier\r\n'
   await harness.call('PUT', '/v1/members/jobs/csv', { key, raw, headers: { 'content-type': 'text/csv' } })
   const floor = { partnerId: partner.id, currency: 'GBP', floor: 1_000n, now: harness.clock.now() } as const
-  await harness.db.transaction().execute(tx => float.setFloor(tx, floor))
+  await harness.inTx(tx => float.setFloor(tx, floor))
   await harness.call('POST', '/v1/webhooks', { key, body: { url: 'https://example.com/hook' } })
   await sql`update webhook_endpoints set failing_since = now() where partner_id = ${partner.id}`.execute(harness.db)
   expect((await overview(mine)).needsDecision).toEqual({

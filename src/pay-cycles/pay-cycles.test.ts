@@ -58,7 +58,7 @@ async function eventsOf(partnerId: string): Promise<string[]> {
 /** Submits all held withdrawals and has the bank pay them. */
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
-  await harness.db.transaction().execute(async tx => {
+  await harness.inTx(async tx => {
     for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now))) {
       await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     }
@@ -79,7 +79,7 @@ async function whenWaiting(count = 1): Promise<void> {
 async function holding(work: (tx: Tx) => Promise<unknown>): Promise<{ commit(): Promise<void> }> {
   const started = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
-  const done = harness.db.transaction().execute(async tx => {
+  const done = harness.inTx(async tx => {
     await work(tx)
     started.resolve()
     await released.promise
@@ -326,7 +326,7 @@ describe('closing, concurrent with', () => {
     const memberId = await harness.addMember({ key, available: 12_000 })
     const intentId = await harness.createIntent({ key, memberId })
     let closing = Promise.resolve()
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       await sql`select from members where partner_id = ${mine.id} and id = ${memberId} for no key update`.execute(tx)
       const now = harness.clock.now()
       harness.clock.set(april)
@@ -374,9 +374,8 @@ describe('closing, concurrent with', () => {
         cancel: () => harness.call('POST', `/v1/pay/withdrawals/${withdrawalId}/cancel`, { key }),
         upload: () => pay(key, [[memberId, 300]]),
         'make available': () =>
-          harness.db
-            .transaction()
-            .execute(tx =>
+          harness
+            .inTx(tx =>
               makeAvailable(tx, { partnerId: mine.id, payRunId: locatedId(payRun), now: harness.clock.now() }),
             )
             .then(body => ({ status: 200, body })),

@@ -46,7 +46,7 @@ async function balance(memberId: string, currency = 'GBP') {
 /** Submits all held withdrawals and has the bank pay them. */
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
-  await harness.db.transaction().execute(async tx => {
+  await harness.inTx(async tx => {
     for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now))) {
       await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     }

@@ -67,9 +67,7 @@ test.each([
 
 test('a payment keeps the text of its partner from the time at which it joined its batch', async () => {
   const setText = (remittanceText: string) =>
-    harness.db
-      .transaction()
-      .execute(tx => updatePartner(tx, { partnerId: harness.partner.id, settings: { remittanceText } }))
+    harness.inTx(tx => updatePartner(tx, { partnerId: harness.partner.id, settings: { remittanceText } }))
   const withdraw = async () => {
     await harness.addWithdrawal({ currency: 'EUR' })
     harness.clock.advance({ minutes: 1 })

@@ -615,7 +615,7 @@ describe('a faulty bank', () => {
 })
 
 test('the books account for every penny of these tests', async () => {
-  const checks = await harness.db.transaction().execute(tx => verify(tx))
+  const checks = await harness.inTx(tx => verify(tx))
   expect(checks.length).toBeGreaterThan(3)
   for (const { name, disagreement } of checks) expect([name, disagreement]).toEqual([name, null])
 })
@@ -651,7 +651,7 @@ describe('a late refund', () => {
     const { id } = await harness.addWithdrawal({ net: 5_000 })
     let next = ''
     let cancelling: ReturnType<typeof cancel> | undefined
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       await tx
         .selectFrom('payCycles')
         .select('id')

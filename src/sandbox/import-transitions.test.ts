@@ -22,7 +22,7 @@ test('a job goes through its transition even if another was requested at the sam
   const { partner, key } = await harness.addPartner('Jobs at once')
   const provoke = (to: string) => harness.call('POST', '/v1/sandbox/members/jobs', { key, body: { from: 'new', to } })
   const asked: ReturnType<typeof provoke>[] = []
-  await harness.db.transaction().execute(async tx => {
+  await harness.inTx(async tx => {
     // The lock that the insert of a job takes.
     await lockByName(tx, 'queue of member imports of', partner.id)
     asked.push(provoke('AwaitingReview'))

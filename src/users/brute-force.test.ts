@@ -304,9 +304,7 @@ test('a flood of failures leaves a bounded number of rows in the audit log', asy
   // The rows of the other attempts of a minute.
   const change = { action: 'user.sign_in_failed', resourceId: 'unknown', details: {} } as const
   for (let index = 0; index < 57; index++)
-    await harness.db
-      .transaction()
-      .execute(tx => record(tx, { partnerId: null, actor: worker, change, now: harness.clock.now() }))
+    await harness.inTx(tx => record(tx, { partnerId: null, actor: worker, change, now: harness.clock.now() }))
   for (let index = 0; index < 5; index++) await attempt(elsewhere(), `flood-${index}@example.com`, wrong)
   expect((await failed()) - before).toBe(60)
   harness.clock.advance({ seconds: 61 })

@@ -34,7 +34,7 @@ async function during<T>(
   change: (tx: Parameters<typeof setUser>[0]) => Promise<void>,
   request: () => Promise<T>,
 ): Promise<T> {
-  const { promise } = await harness.db.transaction().execute(async tx => {
+  const { promise } = await harness.inTx(async tx => {
     await change(tx)
     let isDone = false
     const promise = request().finally(() => {
@@ -181,9 +181,7 @@ test('a flood of links that do not exist costs no hash of a password, so people 
 test('a link that has expired or is for another purpose also costs no hash', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'] })
   const make = (purpose: 'password' | 'sign_in', lifeMs: number) =>
-    harness.db
-      .transaction()
-      .execute(tx => createLink(tx, { purpose, userId: user.id, lifeMs, now: harness.clock.now() }))
+    harness.inTx(tx => createLink(tx, { purpose, userId: user.id, lifeMs, now: harness.clock.now() }))
   const [late, other] = [await make('password', 60_000), await make('sign_in', 3_600_000)]
   harness.clock.advance({ minutes: 1 })
   for (const token of [late, other]) {

@@ -56,7 +56,7 @@ async function emit(count = 1, type: 'job.completed' | 'job.rejected' = 'job.com
     const common = { partnerId: partner.id, resourceId: jobId, isFirst: true as const, now }
     return { ...common, type, data: { jobId, status: 'Completed' } }
   })
-  await harness.db.transaction().execute(tx => events.emitSql(all).execute(tx))
+  await harness.inTx(tx => events.emitSql(all).execute(tx))
   const { rows } = await sql<{ id: string }>`
     select id from events where partner_id = ${mine.partner.id} and resource_id = any(${names}::text[]) order by id`.execute(
     harness.db,

@@ -29,7 +29,7 @@ const codesOf = (answers: ApiResponse[]) =>
 
 /** Runs in a transaction that stays open while `meanwhile` runs. */
 async function whileOpen<T>(statement: ReturnType<typeof sql>, meanwhile: () => Promise<T>): Promise<T> {
-  return await harness.db.transaction().execute(async tx => {
+  return await harness.inTx(async tx => {
     await statement.execute(tx)
     return await meanwhile()
   })

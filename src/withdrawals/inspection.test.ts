@@ -27,19 +27,19 @@ test('a withdrawal is stuck when its step is five minutes overdue or polling the
   expect((await countUnfinished(harness.db, harness.clock.now())).held).toMatchObject({ count: 1, stuck: 1 })
 
   const now = harness.clock.now()
-  await harness.db.transaction().execute(tx => withdrawals.submitDue(tx, claimingAt(now)))
+  await harness.inTx(tx => withdrawals.submitDue(tx, claimingAt(now)))
   expect(await stuck()).toEqual([])
   expect((await countUnfinished(harness.db, now)).submitted).toMatchObject({ count: 1, stuck: 0 })
   harness.clock.advance({ minutes: 15 })
   expect(await stuck()).toEqual([[withdrawalId, 'no worker polls the bank']])
   for (let round = 0; round < 8; round++) {
     harness.clock.advance({ minutes: 60 })
-    await harness.db.transaction().execute(tx => withdrawals.claimUnresolved(tx, claimingAt(harness.clock.now())))
+    await harness.inTx(tx => withdrawals.claimUnresolved(tx, claimingAt(harness.clock.now())))
   }
   expect(await stuck()).toEqual([[withdrawalId, 'the bank gives no final report']])
 
   const about = { partnerId: harness.partner.id, withdrawalId, outcome: 'paid', reason: null } as const
-  await harness.db.transaction().execute(tx => withdrawals.applyBankReport(tx, { ...about, now: harness.clock.now() }))
+  await harness.inTx(tx => withdrawals.applyBankReport(tx, { ...about, now: harness.clock.now() }))
   expect(await stuck()).toEqual([])
 })
 
@@ -67,9 +67,9 @@ test('the reasons against a member’s withdrawal come from the rules that decid
     findEligibility(harness.db, { partnerId, memberId, hasRail: () => hasRail, now: harness.clock.now() })
   expect(await eligibility()).toMatchObject({ available: 7_000n, refusal: null })
   expect(await eligibility(false)).toMatchObject({ refusal: expect.stringContaining('no bank is connected') })
-  await harness.db.transaction().execute(tx => pausePartner(tx, partnerId))
+  await harness.inTx(tx => pausePartner(tx, partnerId))
   expect(await eligibility()).toMatchObject({ refusal: expect.stringContaining('temporarily unavailable') })
-  await harness.db.transaction().execute(tx => resumePartner(tx, partnerId))
+  await harness.inTx(tx => resumePartner(tx, partnerId))
   await sql`update members set status = 'inactive' where id = ${memberId}`.execute(harness.db)
   expect(await eligibility()).toMatchObject({ refusal: 'The member is inactive; only active members can withdraw' })
 })

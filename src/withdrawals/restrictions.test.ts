@@ -101,7 +101,7 @@ describe('a member held for review', () => {
     expect(await harness.requestCompletion(pending)).toMatchObject(held)
     await change(memberId, { accountDetails: otherAccount })
     expect(await harness.requestIntent({ memberId })).toMatchObject(held)
-    await harness.db.transaction().execute(tx => release(tx, { partnerId: harness.partner.id, memberId }))
+    await harness.inTx(tx => release(tx, { partnerId: harness.partner.id, memberId }))
     await harness.withdraw({ memberId })
   })
 })

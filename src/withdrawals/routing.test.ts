@@ -42,7 +42,7 @@ async function useHotPath(): Promise<void> {
     ),
   )
   for (const { partner } of [harness, harness.other]) {
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       const [about, now] = [{ partnerId: partner.id, currency: 'GBP' } as const, harness.clock.now()]
       await float.fund(tx, { ...about, amount: { amount: 100_000n, currency: 'GBP' }, now })
       await float.setFloor(tx, { ...about, floor: 0n, now })

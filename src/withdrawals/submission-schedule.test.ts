@@ -16,7 +16,7 @@ async function scheduledFor(batches: number[][], { holdSeconds = 30, isUndone = 
   const schedule = new SubmissionSchedule()
   for (const batch of batches) {
     const due = batch.map(ms => dueAfter(ms, holdSeconds))
-    const made = await harness.db.transaction().execute(tx => scheduleSubmissions(tx, due, schedule))
+    const made = await harness.inTx(tx => scheduleSubmissions(tx, due, schedule))
     if (!isUndone) schedule.remember(made)
   }
   const { rows } = await harness.pool.query(

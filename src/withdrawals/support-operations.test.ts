@@ -35,9 +35,9 @@ test('support sees what has to change before a member can withdraw', async () =>
   expect(await refusalOf(limited)).toMatchObject({ cause: 'limit' })
   await harness.call('DELETE', `/v1/members/${limited}`)
   expect(await refusalOf(limited)).toMatchObject({ cause: 'member' })
-  await harness.db.transaction().execute(tx => pausePartner(tx, harness.partner.id))
+  await harness.inTx(tx => pausePartner(tx, harness.partner.id))
   expect(await refusalOf(rich)).toMatchObject({ cause: 'partner' })
-  await harness.db.transaction().execute(tx => resumePartner(tx, harness.partner.id))
+  await harness.inTx(tx => resumePartner(tx, harness.partner.id))
 })
 
 test('refused attempts are listed with their codes, newest first, and other refused requests are not', async () => {

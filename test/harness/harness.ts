@@ -4,7 +4,7 @@ import pino, { type Logger } from 'pino'
 import { inject } from 'vitest'
 import { buildApp } from '../../src/app.ts'
 import { connect } from '../../src/database/connect.ts'
-import type { Db } from '../../src/database/database.ts'
+import type { Db, Tx } from '../../src/database/database.ts'
 import type { ApiContext, App } from '../../src/http/server/server.ts'
 import type { Lanes } from '../../src/kernel/lanes.ts'
 import type { Currency } from '../../src/kernel/money.ts'
@@ -78,7 +78,8 @@ export async function startHarness({
   const clock = testClock(startAt)
   const fence = new Fence({ allowsHttp: mode === 'sandbox', allowsLoopback: true, refusedPorts: [5432] })
   const { db } = databases
-  await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
+  const inTx = <T>(work: (tx: Tx) => Promise<T>) => db.transaction().execute(work)
+  await inTx(tx => claimMode(tx, { mode, now: clock.now() }))
   const sealer = await openSealer(db, keySource)
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record
@@ -176,14 +177,15 @@ export async function startHarness({
     call,
     addPartner: (name: string, settings?: PartnerSettings) =>
       addPartner(db, { clock, mode, name, ...(settings ? { settings } : {}) }),
+    inTx,
     addTier: (name: string, terms: TierTerms, { currency = 'GBP' as Currency, partnerId = mine.partner.id } = {}) =>
-      db.transaction().execute(tx => setTier(tx, { partnerId, name, currency, terms, now: clock.now() })),
+      inTx(tx => setTier(tx, { partnerId, name, currency, terms, now: clock.now() })),
     addKey: (granted: readonly Scope[], { expiresAt = null as Date | null, partnerId = mine.partner.id } = {}) =>
-      db.transaction().execute(tx => createKey(tx, { partnerId, mode, scopes: granted, expiresAt, now: clock.now() })),
+      inTx(tx => createKey(tx, { partnerId, mode, scopes: granted, expiresAt, now: clock.now() })),
     /** Creates an operator key, and returns a function that calls the operators' API with it. */
     async addOperator(name = 'Operator') {
       const asked = { name, createdBy: 'test@host', expiresAt: null, now: clock.now() }
-      const { key, secret } = await db.transaction().execute(tx => createOperatorKey(tx, asked))
+      const { key, secret } = await inTx(tx => createOperatorKey(tx, asked))
       const operate = (method: string, path: string, options: Call = {}) =>
         call(method, `/operator/v1${path}`, { key: secret, ...options })
       return { id: key.id, secret, call: operate }

@@ -46,10 +46,10 @@ test('a clock that was never moved shows real time', async () => {
 
 test('a move that waits for the first move off real time continues from the bank feed’s current position', async () => {
   const { partner, key } = await harness.addPartner('Two moves')
-  await harness.db.transaction().execute(tx => createClock(tx, partner.id))
+  await harness.inTx(tx => createClock(tx, partner.id))
   const feed = `simulated-bank-of-${partner.id}`
   let moving: ReturnType<typeof move> | undefined
-  await harness.db.transaction().execute(async tx => {
+  await harness.inTx(async tx => {
     await raiseOffset(tx, { partnerId: partner.id, offsetMs: day })
     await sql`
       insert into rail_cursors (rail, cursor, read_at)
@@ -249,16 +249,14 @@ describe('moving a clock', () => {
     const now = harness.clock.now()
     const destination = { byMs: day }
     const claim = { key: 'left behind', fingerprint: Buffer.alloc(32, 1) }
-    const started = await harness.db
-      .transaction()
-      .execute(tx => start(tx, { partnerId: partner.id, destination, claim, now, realNow: now }))
+    const started = await harness.inTx(tx =>
+      start(tx, { partnerId: partner.id, destination, claim, now, realNow: now }),
+    )
     harness.app.forgetKeys(partner.id)
     const headers = { 'x-idempotency-key': 'left behind' }
     const refused = await move({ by: 'P2D' }, key, headers)
     expect([refused.status, refused.body.issues?.[0].path]).toEqual([422, 'x-idempotency-key'])
-    const again = await harness.db
-      .transaction()
-      .execute(tx => start(tx, { partnerId: partner.id, destination, claim, now, realNow: now }))
+    const again = await harness.inTx(tx => start(tx, { partnerId: partner.id, destination, claim, now, realNow: now }))
     expect(again.moveId).toBe(started.moveId)
   })
 
@@ -279,9 +277,9 @@ describe('moving a clock', () => {
     const { partner, key } = await harness.addPartner('Abandoned', { intentMinutes: 60 })
     const id = await newIntent(key)
     const now = harness.clock.now()
-    await harness.db
-      .transaction()
-      .execute(tx => start(tx, { partnerId: partner.id, destination: { byMs: 2 * 3_600_000 }, now, realNow: now }))
+    await harness.inTx(tx =>
+      start(tx, { partnerId: partner.id, destination: { byMs: 2 * 3_600_000 }, now, realNow: now }),
+    )
     harness.app.forgetKeys(partner.id)
     const moving = await harness.call('GET', '/v1/sandbox/clock', { key })
     expect(moving.body).toMatchObject({ status: 'Moving', now: now.toISOString() })
@@ -358,9 +356,9 @@ function bankThatWaits(answered: Promise<void>): Channel {
 test('a worker continues a move as soon as the lease of its killed process ends', async () => {
   const { partner, key } = await harness.addPartner('Leased')
   const now = harness.clock.now()
-  const { moveId } = await harness.db
-    .transaction()
-    .execute(tx => start(tx, { partnerId: partner.id, destination: { byMs: day }, now, realNow: now }))
+  const { moveId } = await harness.inTx(tx =>
+    start(tx, { partnerId: partner.id, destination: { byMs: day }, now, realNow: now }),
+  )
   const leaseEndsAt = async () => {
     const { rows } = await sql<{ endsAt: Date }>`
       select leased_until as ends_at from sandbox_clock_moves where id = ${moveId}`.execute(harness.db)

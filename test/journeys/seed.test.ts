@@ -148,7 +148,7 @@ describe('a reset', () => {
     })
     const intentId = intent.body.withdrawalIntentId
     let resetting: ReturnType<typeof harness.call> | undefined
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       await sql`select from members where partner_id = ${partner.id} and id = ${memberId} for no key update`.execute(tx)
       resetting = harness.call('POST', '/v1/sandbox/reset', { key })
       await whenWaiting()
@@ -171,7 +171,7 @@ describe('a reset', () => {
     const endpoint = { url: 'https://hooks.example.com/', types: ['*'] }
     expect((await harness.call('POST', '/v1/webhooks', { key, body: endpoint })).status).toBe(201)
     let resetting: ReturnType<typeof harness.call> | undefined
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       await lock(tx, partner.id)
       resetting = harness.call('POST', '/v1/sandbox/reset', { key })
       // Other operations give up after two seconds.
@@ -223,9 +223,7 @@ describe('a reset', () => {
     const { partner, key } = await harness.addPartner('Reset during a move')
     const now = harness.clock.now()
     const startMove = () =>
-      harness.db
-        .transaction()
-        .execute(tx => start(tx, { partnerId: partner.id, destination: { byMs: 86_400_000 }, now, realNow: now }))
+      harness.inTx(tx => start(tx, { partnerId: partner.id, destination: { byMs: 86_400_000 }, now, realNow: now }))
     await startMove()
     const lease = (until: string) =>
       sql`update sandbox_clock_moves set leased_by = 'another process', leased_until = now() + ${until}::interval
@@ -262,7 +260,7 @@ describe('a reset', () => {
   test('succeeds although a new member and its intent are committed while it deletes, and deletes them too', async () => {
     const { partner, key } = await harness.addPartner('Reset during an invitation')
     let resetting: ReturnType<typeof harness.call> | undefined
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       const now = harness.clock.now()
       const body = { email: 'new@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' }
       const { id: memberId } = await members.invite(tx, { partner, body, now })
@@ -286,7 +284,7 @@ describe('a reset', () => {
     const ask = () =>
       harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId, amount: gbp(2_000) } })
     let asking: ReturnType<typeof ask> | undefined
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       await sql`select reset_sandbox_partner(${partner.id})`.execute(tx)
       asking = ask()
       await whenWaiting()

@@ -52,7 +52,7 @@ export class FileRailScene {
 
   run = async (task: TaskName) => await this.harness.runTask(task)
 
-  inTx = async <T>(run: (tx: Tx) => Promise<T>) => await this.harness.db.transaction().execute(run)
+  inTx = async <T>(run: (tx: Tx) => Promise<T>) => await this.harness.inTx(run)
 
   /** Creates a member who withdraws the available balance, or less. The member pays a fee of 50. */
   async withdraw(net: number, { available = net + 50, key = this.harness.key } = {}) {

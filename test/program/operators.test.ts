@@ -186,6 +186,7 @@ test('with --url, commands about money, members, records and the service say the
   expect(paid).toMatchObject({ status: 'paid', paid: { reference: 'transfer 7', on: `${month}-01` } })
   const outputs = new Map<string, string>()
   for (const args of [
+    ['partner', 'show', partnerId],
     ['float', 'show', partnerId],
     ['revenue', 'show', partnerId],
     ['revenue', 'statement', partnerId, month],

@@ -33,16 +33,11 @@ test('a revoked or expired operator key is refused from the next request on', as
   const now = harness.clock.now()
   const expiresAt = new Date(now.getTime() + 60_000)
   const create = (expiry: Date | null) =>
-    harness.db
-      .transaction()
-      .execute(tx => createOperatorKey(tx, { name: 'Short', createdBy: 'test@host', expiresAt: expiry, now }))
+    harness.inTx(tx => createOperatorKey(tx, { name: 'Short', createdBy: 'test@host', expiresAt: expiry, now }))
   const [expiring, revoked] = [await create(expiresAt), await create(null)]
   const statusWith = async (key: string) => (await operator.call('GET', '/partners', { key })).status
   expect([await statusWith(expiring.secret), await statusWith(revoked.secret)]).toEqual([200, 200])
-  const revoke = () =>
-    harness.db
-      .transaction()
-      .execute(tx => revokeOperatorKey(tx, { keyId: revoked.key.id, revokedBy: 'test@host', now }))
+  const revoke = () => harness.inTx(tx => revokeOperatorKey(tx, { keyId: revoked.key.id, revokedBy: 'test@host', now }))
   expect(await revoke()).toMatchObject({ isRepeated: false })
   expect(await revoke()).toMatchObject({ isRepeated: true })
   harness.clock.advance({ minutes: 1 })
@@ -52,11 +47,9 @@ test('a revoked or expired operator key is refused from the next request on', as
 })
 
 test('a revoked operator key stays revoked, and its secret is not stored', async () => {
-  const { key } = await harness.db
-    .transaction()
-    .execute(tx =>
-      createOperatorKey(tx, { name: 'Old', createdBy: 'test@host', expiresAt: null, now: harness.clock.now() }),
-    )
+  const { key } = await harness.inTx(tx =>
+    createOperatorKey(tx, { name: 'Old', createdBy: 'test@host', expiresAt: null, now: harness.clock.now() }),
+  )
   const change = (columns: string) =>
     harness.pool.query(`update operator_keys set ${columns} where id = '${key.id}'`).then(
       () => 'done',

@@ -184,12 +184,12 @@ test('an import waits for another one of its rail, and payouts wait for neither'
     await run('send-payout-batches', fileChannel({ db: harness.db, now: harness.clock.now, settings: byHand }))
     const { id: batchId } = await batch(['approved'])
     const now = harness.clock.now()
-    const exported = harness.db.transaction().execute(tx => markExported(tx, { rail: byHand, batchId, now }))
+    const exported = harness.inTx(tx => markExported(tx, { rail: byHand, batchId, now }))
     expect(await exported).toBeDefined()
     expect((await rail.collect(null, 100, AbortSignal.timeout(60_000))).reports).toHaveLength(1)
     const [open] = await list(harness.db, { state: 'open', take: 1 })
     const decision = { decision: 'ignore', exceptionId: open?.id ?? '', person: 'Ada', note: 'Rent', now } as const
-    await harness.db.transaction().execute(tx => closeException(tx, decision))
+    await harness.inTx(tx => closeException(tx, decision))
     const other = { ...settings, name: `${settings.name}-other` }
     expect(await importLines(foreign(1, 'M1'), { of: other })).toMatchObject({ result: 'imported' })
 
@@ -219,7 +219,7 @@ test.each([
   const lines = ['head;M1', ...payments.map(({ reference }) => `paid;${reference};5000EUR`)]
   const audited: string[] = []
   const record: RecordImport = async (_tx, { fileId }) => void audited.push(fileId)
-  await harness.db.transaction().execute(async tx => {
+  await harness.inTx(async tx => {
     // The second chunk waits for this payment, longer than it may.
     await sql`select from payouts where reference = ${payments[1_050]?.reference} for update`.execute(tx)
     await expect(importLines(lines, { record })).rejects.toThrow(/lock timeout/)
@@ -257,7 +257,7 @@ test('a large batch that is debited as a whole is paid in parts, also by the nex
     .orderBy('reference')
     .execute()
   const lines = ['head;M1', `entry;-${controlTotal}EUR;${messageId};D1`]
-  await harness.db.transaction().execute(async tx => {
+  await harness.inTx(async tx => {
     // The second part waits for this payment, longer than it may.
     await sql`select from payouts where reference = ${others[1_050]?.reference} for update`.execute(tx)
     await expect(importLines(lines)).rejects.toThrow(/lock timeout/)

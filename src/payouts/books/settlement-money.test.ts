@@ -3,7 +3,6 @@ import { euroRail, FileBank, ownIban } from '../../../test/banks/file-bank.ts'
 import { type Harness, startHarness, type TestPartner } from '../../../test/harness/harness.ts'
 import { closeException } from '../../../test/payouts/two-person-decisions.ts'
 import { closeIfOver } from '../../closing/closing.ts'
-import type { Tx } from '../../database/database.ts'
 import * as float from '../../float/float.ts'
 import * as dues from '../../settlements/dues.ts'
 import { listBalances } from './balances.ts'
@@ -31,7 +30,6 @@ beforeEach(() => {
 })
 
 const answer = (...lines: string[]) => harness.bankAnswers(bank, lines)
-const inTx = async <T>(run: (tx: Tx) => Promise<T>) => await harness.db.transaction().execute(run)
 const entry = (amount: number, reference: string, { bank = `E${files}`, text = '' } = {}) =>
   `entry;${amount}EUR;${reference};${bank};2026-04-02;${text}`
 const floatOf = async ({ partner }: TestPartner) =>
@@ -58,7 +56,7 @@ async function closedCycle(...withdrawn: number[]): Promise<Closed> {
     await harness.withdraw({ key, memberId, amount, currency: 'EUR' })
   }
   harness.clock.set(april)
-  await inTx(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
+  await harness.inTx(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
   return { ...mine, memberIds }
 }
 
@@ -116,14 +114,14 @@ test('money of another amount, and of a settlement that has arrived or is not re
   const [, waiting] = await openExceptions()
   const decided = { decision: 'book', partnerId: open.partner.id, payCycleId: open.payCycle.id } as const
   const common = { exceptionId: waiting?.id ?? '', person: 'Ada', note: 'payroll paid early', now: harness.clock.now() }
-  await inTx(tx => closeException(tx, { ...common, ...decided }))
+  await harness.inTx(tx => closeException(tx, { ...common, ...decided }))
   expect(await floatOf(open)).toBe(1_000n)
   const [, twice] = await openExceptions()
-  const again = inTx(tx => closeException(tx, { ...common, ...decided, exceptionId: twice?.id ?? '' }))
+  const again = harness.inTx(tx => closeException(tx, { ...common, ...decided, exceptionId: twice?.id ?? '' }))
   await expect(again).rejects.toThrow('Nothing is due in EUR')
   expect(await harness.disagreements()).toEqual([])
   for (const { id } of await openExceptions())
-    await inTx(tx => closeException(tx, { ...common, exceptionId: id, decision: 'ignore' }))
+    await harness.inTx(tx => closeException(tx, { ...common, exceptionId: id, decision: 'ignore' }))
 })
 
 test('money on an account that does not pay for the partner is not booked to its settlement', async () => {
@@ -135,7 +133,7 @@ test('money on an account that does not pay for the partner is not booked to its
   expect(elsewhere).toMatchObject({ reason: 'Money arrived that belongs to no payment of ours', partnerId: null })
   const { id: exceptionId = '' } = elsewhere ?? {}
   const common = { exceptionId, person: 'Ada', note: 'the wrong account', now: harness.clock.now() }
-  await inTx(tx => closeException(tx, { ...common, decision: 'ignore' }))
+  await harness.inTx(tx => closeException(tx, { ...common, decision: 'ignore' }))
   await harness.bankAnswers(bank, ['head;O2;DE02120300000000202051', entry(2_000, mine.reference)], { rails: [apart] })
   expect(await openExceptions()).toEqual([])
   expect(await floatOf(mine)).toBe(2_000n)
@@ -148,13 +146,13 @@ test('a transfer in parts is booked part by part, never more than is due', async
   const { id: partnerId } = mine.partner
   const common = { exceptionId: part?.id ?? '', person: 'Ada', note: 'first part', now: harness.clock.now() }
   const payCycleId = mine.payCycle.id
-  await inTx(tx => closeException(tx, { ...common, decision: 'book', partnerId, payCycleId }))
+  await harness.inTx(tx => closeException(tx, { ...common, decision: 'book', partnerId, payCycleId }))
   expect(await floatOf(mine)).toBe(2_500n)
   // The rest is what is due now, so it needs no decision.
   await answer('head;C2', entry(3_500, mine.reference, { bank: 'rest' }))
   expect(await openExceptions()).toEqual([])
   expect(await floatOf(mine)).toBe(6_000n)
-  const more = inTx(tx =>
+  const more = harness.inTx(tx =>
     dues.receive(tx, {
       ...{ partnerId, payCycleId, isByHand: true, now: harness.clock.now() },
       amount: { amount: 1n, currency: 'EUR' },
@@ -170,7 +168,7 @@ test('a transfer of more than is due is booked to the settlement, and the rest f
   expect(more?.reason).toContain('but is 67.77 EUR instead of 60.00 EUR')
   const common = { exceptionId: more?.id ?? '', person: 'Ada', note: 'paid too much', now: harness.clock.now() }
   const decided = { decision: 'book', partnerId: mine.partner.id, payCycleId: mine.payCycle.id } as const
-  await inTx(tx => closeException(tx, { ...common, ...decided }))
+  await harness.inTx(tx => closeException(tx, { ...common, ...decided }))
   expect(await floatOf(mine)).toBe(6_777n)
   expect(await dues.listOpen(harness.db, mine.partner.id)).toEqual([])
   const booked = await harness.db
@@ -195,7 +193,7 @@ test('one transfer for two settlements is booked to both, without a decision if 
     const memberId = mine.memberIds[0] ?? ''
     const open = await harness.call('GET', '/v1/pay/cycles?statuses=Open', { key: mine.key })
     harness.clock.set(new Date('2026-05-04T10:00:00.000Z'))
-    await inTx(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
+    await harness.inTx(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
     // Payroll took 25.00 without a deduction.
     const body = { deductions: [{ memberId, taken: eur(2_500) }] }
     const next = open.body.payCycles[0].id
@@ -215,7 +213,7 @@ test('one transfer for two settlements is booked to both, without a decision if 
   expect(open?.reason).toContain('but is 66.00 EUR instead of 65.00 EUR')
   const common = { exceptionId: open?.id ?? '', person: 'Ada', note: 'both', now: harness.clock.now() }
   const decided = { decision: 'book', partnerId: more.partner.id, payCycleId: more.payCycle.id } as const
-  await inTx(tx => closeException(tx, { ...common, ...decided }))
+  await harness.inTx(tx => closeException(tx, { ...common, ...decided }))
   expect(await floatOf(more)).toBe(6_600n)
   expect(await dues.listOpen(harness.db, more.partner.id)).toEqual([])
   expect(await harness.disagreements()).toEqual([])
@@ -226,12 +224,12 @@ describe('money that may have been booked before is left to the operator:', () =
   const newestException = async () => (await openExceptions()).at(-1)
   const ignoreAll = async () => {
     for (const { id: exceptionId } of await openExceptions())
-      await inTx(tx => closeException(tx, { ...common(), exceptionId, decision: 'ignore' }))
+      await harness.inTx(tx => closeException(tx, { ...common(), exceptionId, decision: 'ignore' }))
   }
   const book = async ({ partner, payCycle }: Closed) => {
     const exceptionId = (await newestException())?.id ?? ''
     const decided = { decision: 'book', partnerId: partner.id, payCycleId: payCycle.id } as const
-    await inTx(tx => closeException(tx, { ...common(), exceptionId, ...decided }))
+    await harness.inTx(tx => closeException(tx, { ...common(), exceptionId, ...decided }))
   }
   /** An entry without a reference of the bank. */
   const unnamed = (amount: number, reference: string, day = '2026-04-02') => `entry;${amount}EUR;;;${day};${reference}`
@@ -261,7 +259,7 @@ describe('money that may have been booked before is left to the operator:', () =
     const mine = await settledCycle(6_000)
     const { id: partnerId } = mine.partner
     const recorded = { partnerId, payCycleId: mine.payCycle.id, isByHand: true, now: harness.clock.now() }
-    await inTx(tx => dues.receive(tx, { ...recorded, amount: { amount: 3_000n, currency: 'EUR' } }))
+    await harness.inTx(tx => dues.receive(tx, { ...recorded, amount: { amount: 3_000n, currency: 'EUR' } }))
     await answer('head;H1', entry(3_000, mine.reference))
     expect(await newestException()).toMatchObject({
       partnerId,
@@ -276,7 +274,7 @@ describe('money that may have been booked before is left to the operator:', () =
     const mine = await settledCycle(6_000)
     const { id: partnerId } = mine.partner
     const recorded = { partnerId, payCycleId: mine.payCycle.id, isByHand: true, now: harness.clock.now() }
-    await inTx(tx => dues.receive(tx, { ...recorded, amount: { amount: 2_000n, currency: 'EUR' } }))
+    await harness.inTx(tx => dues.receive(tx, { ...recorded, amount: { amount: 2_000n, currency: 'EUR' } }))
     await answer('head;J1', entry(6_000, mine.reference))
     await expect(book(mine)).rejects.toThrow('40.00 EUR is due, so 60.00 EUR does not fit')
     expect(await floatOf(mine)).toBe(2_000n)
@@ -343,7 +341,7 @@ test('what payroll gave back on balance is owed to the employer, and leaves the 
   const open = await harness.call('GET', '/v1/pay/cycles?statuses=Open', { key: mine.key })
   const next = { ...mine, payCycle: open.body.payCycles[0] }
   harness.clock.set(new Date('2026-05-04T10:00:00.000Z'))
-  await inTx(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
+  await harness.inTx(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
   const settled = await settle(next, [-2_000])
   expect(settled.body.totals).toMatchObject([{ taken: eur(-2_000), due: eur(-2_000) }])
   expect(await floatOf(mine)).toBe(5_000n)

@@ -65,7 +65,7 @@ async function batchOf(id: string): Promise<batches.Batch> {
 }
 
 const decide = <T>(work: (tx: Parameters<typeof setHeld>[0], now: Date) => Promise<T>) =>
-  setUp.harness.db.transaction().execute(tx => work(tx, setUp.harness.clock.now()))
+  setUp.harness.inTx(tx => work(tx, setUp.harness.clock.now()))
 
 /** What the worker does within a minute. */
 async function minute(): Promise<void> {

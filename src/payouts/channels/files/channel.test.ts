@@ -190,9 +190,7 @@ test('ledger verify notices a batch whose sums are not those of its payments', a
     })
     return (await harness.disagreements()).map(({ name, disagreement }) => [name, disagreement?.found])
   }
-  await expect(harness.db.transaction().execute(tx => set(tx, 11_001n))).rejects.toThrow(
-    'a closed batch takes no payments',
-  )
+  await expect(harness.inTx(tx => set(tx, 11_001n))).rejects.toThrow('a closed batch takes no payments')
   expect(await rule(11_001n)).toEqual([['payout batches', '2 payments, 11001']])
   expect(await rule(11_000n)).toEqual([])
 })
@@ -291,9 +289,9 @@ describe('a batch', () => {
       const [payment] = await submitted(5_000, 6_000)
       harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
       await expect(run('send-payout-batches')).rejects.toThrow('killed')
-      const removal = harness.db
-        .transaction()
-        .execute(tx => remove(tx, { payment: payment?.id ?? '', reason: 'Too late', now: harness.clock.now() }))
+      const removal = harness.inTx(tx =>
+        remove(tx, { payment: payment?.id ?? '', reason: 'Too late', now: harness.clock.now() }),
+      )
       await expect(removal).rejects.toThrow('is being delivered')
       harness.clock.advance({ minutes: 1 })
       await run('send-payout-batches')
@@ -327,17 +325,16 @@ describe('a batch', () => {
       useRail(status === 'building' ? { automatic: null } : {})
       const [payment] = await submitted(5_000)
       const [batch] = await batches()
-      const inTx = async <T>(run: (tx: Tx) => Promise<T>) => await harness.db.transaction().execute(run)
       const batchId = batch?.id ?? ''
-      if (held) await inTx(tx => setHeld(tx, { batchId, held: true }))
+      if (held) await harness.inTx(tx => setHeld(tx, { batchId, held: true }))
       harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
       await run('send-payout-batches')
       expect(bank.outbox.size).toBe(0)
       harness.clock.set(friday)
-      if (held) await inTx(tx => setHeld(tx, { batchId, held: false }))
+      if (held) await harness.inTx(tx => setHeld(tx, { batchId, held: false }))
       else {
         for (const person of ['Ada', 'Bob'])
-          await inTx(tx => approve(tx, { batchId, person, now: harness.clock.now() }))
+          await harness.inTx(tx => approve(tx, { batchId, person, now: harness.clock.now() }))
       }
       await run('send-payout-batches')
       expect((await batches())[0]).toMatchObject({ status: 'sent', valueDate: '2026-03-13' })
@@ -407,7 +404,7 @@ describe('a batch', () => {
     }
     const close = async (exceptionId: string, decision: 'ignore' | 'give_back') => {
       const common = { exceptionId, person: 'Ada', note: 'the bank says so', now: harness.clock.now() }
-      await harness.db.transaction().execute(tx => closeException(tx, { ...common, decision }))
+      await harness.inTx(tx => closeException(tx, { ...common, decision }))
     }
 
     test('is paid once the operator knows that the bank executes the file, and not before its next value date is over', async () => {
@@ -582,7 +579,7 @@ describe('a bank file', () => {
       .where('rail', '=', settings.name)
       .executeTakeFirstOrThrow()
     const common = { exceptionId, person: 'Ada', note: 'not sent', now: harness.clock.now() }
-    const giveBack = harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
+    const giveBack = harness.inTx(tx => closeException(tx, { ...common, decision: 'give_back' }))
     await expect(giveBack).rejects.toThrow('has not been sent; take it out of its batch')
   })
 
@@ -665,7 +662,7 @@ describe('a bank file', () => {
       const now = harness.clock.now()
       const leaves = { kind: 'export', person: 'Ada' } as const
       const claiming = { rail: settings, batchId, leaves, now }
-      const claim = await harness.db.transaction().execute(tx => claimForSending(tx, claiming))
+      const claim = await harness.inTx(tx => claimForSending(tx, claiming))
       if (claim === undefined) throw new Error('The batch was not claimed')
       const bytes = settings.format.write(toWrite(harness.db, { rail: settings, batch: claim }))
       await putByHand(path.join(folder, claim.fileName), bytes)
@@ -732,7 +729,7 @@ describe('a bank file', () => {
       const refusal = `An export into ${hostname()}:${folder} broke off, so the bank may have the file.`
       for (let attempt = 0; attempt < 2; attempt++)
         await expect(exportBatch(context, { ...asked, folder: other })).rejects.toThrow(refusal)
-      const marked = harness.db.transaction().execute(tx => markExported(tx, { ...asked, now: harness.clock.now() }))
+      const marked = harness.inTx(tx => markExported(tx, { ...asked, now: harness.clock.now() }))
       await expect(marked).rejects.toThrow(/broke off.*finish it with midmonth payouts export/)
       // The operator has carried it to the bank, or it was lost.
       await rm(file)
@@ -829,7 +826,7 @@ describe('a bank file', () => {
         .where('kind', '=', 'float')
         .executeTakeFirstOrThrow()
       const common = { exceptionId: exceptionId.id, person: 'Ada', note: 'not paid', now: harness.clock.now() }
-      await harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
+      await harness.inTx(tx => closeException(tx, { ...common, decision: 'give_back' }))
       await run('send-payout-batches')
       await run('read-rail-reports')
       expect([await statusOf(first?.id ?? ''), await statusOf(second?.id ?? '')]).toEqual(['paid', 'failed'])
@@ -891,7 +888,7 @@ describe('an exception', () => {
   const close = async (exceptionId: string, decision: 'ignore' | 'give_back', tx?: Tx) => {
     const common = { exceptionId, person: 'Ada', note: 'decided', now: harness.clock.now() }
     if (tx !== undefined) return await closeException(tx, { ...common, decision })
-    return await harness.db.transaction().execute(each => closeException(each, { ...common, decision }))
+    return await harness.inTx(each => closeException(each, { ...common, decision }))
   }
   const newest = async () =>
     await harness.db
@@ -906,10 +903,10 @@ describe('an exception', () => {
     const { reference = '' } = payment ?? {}
     const blocked = { rail: settings.name, kind: 'blocked', fingerprint: 'blocked', reason: 'wait', reference } as const
     const now = harness.clock.now()
-    await harness.db.transaction().execute(tx => exceptions.open(tx, [blocked], now))
+    await harness.inTx(tx => exceptions.open(tx, [blocked], now))
     const { id } = await newest()
     let closing: Promise<unknown> | undefined
-    await harness.db.transaction().execute(async tx => {
+    await harness.inTx(async tx => {
       await lockRail(tx, { rail: settings.name, for: 'records' })
       closing = close(id, 'ignore').then(
         () => 'closed',
@@ -975,7 +972,7 @@ describe('an exception', () => {
     const giveBack = async (...references: string[]) => {
       const decided = { decision: 'give_back', references, person: 'Ada', note: 'by phone' } as const
       const asked = { exceptionId, ...decided, now: harness.clock.now() }
-      await harness.db.transaction().execute(tx => closeException(tx, asked))
+      await harness.inTx(tx => closeException(tx, asked))
     }
     await expect(giveBack(second)).rejects.toThrow(
       'The payments add up to 60.00 EUR, but the bank debited 130.00 EUR less than the batch',
@@ -999,7 +996,7 @@ describe('an exception', () => {
       const { id: exceptionId } = await newest()
       const decided = { decision: 'give_back', references, person: 'Ada', note: 'by phone' } as const
       const asked = { exceptionId, ...decided, now: harness.clock.now() }
-      await harness.db.transaction().execute(tx => closeException(tx, asked))
+      await harness.inTx(tx => closeException(tx, asked))
     }
     await answer('head;M1', `entry;-16000EUR;${batch?.messageId};E1`)
     await expect(giveBack()).rejects.toThrow('The bank did not debit less than the payments of')
@@ -1024,7 +1021,7 @@ describe('an exception', () => {
         },
         transformResult: async ({ result }) => result,
       }
-      await harness.db.transaction().execute(tx => close(id, 'give_back', tx.withPlugin(counting)))
+      await harness.inTx(tx => close(id, 'give_back', tx.withPlugin(counting)))
       statements.push(count)
       await run('read-rail-reports')
       expect(await Promise.all(payments.map(each => statusOf(each.id)))).toEqual(nets.map(() => 'failed'))
@@ -1246,7 +1243,7 @@ describe('a booking', () => {
       .orderBy('id')
       .executeTakeFirstOrThrow()
     const common = { exceptionId, person: 'Ada', note: 'twice', now: harness.clock.now() }
-    const giveBack = harness.db.transaction().execute(tx => closeException(tx, { ...common, decision: 'give_back' }))
+    const giveBack = harness.inTx(tx => closeException(tx, { ...common, decision: 'give_back' }))
     await expect(giveBack).rejects.toThrow('is closed with book or ignore')
   })
 
@@ -1429,9 +1426,8 @@ describe('a hostile file of a bank is refused whole: nothing of it is booked, an
 
 describe('money that no payment explains', () => {
   const amount = { amount: 70_000n, currency: 'EUR' } as const
-  const inTx = async <T>(run: (tx: Tx) => Promise<T>) => await harness.db.transaction().execute(run)
   const record = async (move: typeof float.fund, reference: string, units = 70_000n) =>
-    await inTx(tx =>
+    await harness.inTx(tx =>
       move(tx, {
         partnerId: harness.partner.id,
         amount: { amount: units, currency: 'EUR' },
@@ -1447,7 +1443,7 @@ describe('money that no payment explains', () => {
     const found = await open.where('closedAt', 'is', null).orderBy('id').execute()
     const common = { exceptionId: found[at]?.id ?? '', person: 'Ada', note: 'a transfer', now: harness.clock.now() }
     const { id: partnerId } = harness.partner
-    return await inTx(tx => closeException(tx, { ...common, decision: 'book', partnerId, reference }))
+    return await harness.inTx(tx => closeException(tx, { ...common, decision: 'book', partnerId, reference }))
   }
 
   test('is matched to the funding of the same reference and amount, which explains one entry', async () => {
@@ -1518,11 +1514,9 @@ describe('the balances that a bank states', () => {
   test('are compared with the floats on the account at the end of the same day in the bank’s time zone', async () => {
     const own = { name: 'Own', account: { accountHolder: 'Own', iban: 'DE02120300000000202051' } }
     const fund = async (at: string, amount: bigint) =>
-      await harness.db
-        .transaction()
-        .execute(tx =>
-          float.fund(tx, { partnerId: harness.partner.id, amount: { amount, currency: 'EUR' }, now: new Date(at) }),
-        )
+      await harness.inTx(tx =>
+        float.fund(tx, { partnerId: harness.partner.id, amount: { amount, currency: 'EUR' }, now: new Date(at) }),
+      )
     // Later than anything that other tests have booked. Midnight in Berlin is 22:00 in UTC.
     await fund('2026-05-04T21:59:59.999Z', 100n)
     await fund('2026-05-04T22:00:00.000Z', 30n)

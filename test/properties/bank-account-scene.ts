@@ -14,6 +14,7 @@ import {
   type ReportKind,
   type ReturnWay,
 } from './bank-with-account.ts'
+import { choose, type Generated, is, often } from './checked.ts'
 import { members, ofMember, partners, type SendFault } from './file-rails.ts'
 import { type Decided, type FileRailsProgram, ibans, ukAccounts } from './file-rails-program.ts'
 import { floatAtStart, opening } from './world.ts'
@@ -23,34 +24,94 @@ type DecisionName = (typeof decisions)[number]
 /** One person, two in sequence, two concurrently, two concurrently who disagree, or two during a member's completion. */
 export type DecidedBy = 'one' | 'two' | 'two at once' | 'two differently' | 'two beside a completion'
 
+const which = fc.nat({ max: 3 })
+const reasons: Pick<Rejection, 'code' | 'text'>[] = [
+  ...['DU01', 'AM05', 'TM01', 'DT01', 'FF01', 'AM10', 'AM04', 'MS03', undefined].map(code => ({
+    code,
+    text: undefined,
+  })),
+  { code: 'NARR', text: 'DUPLICATE FILE: message id already processed' },
+  { code: 'NARR', text: 'see your contract' },
+]
+const decision = is<DecisionName>(
+  ...(['ignore', 'give_back', 'attach', 'attach', 'book', 'recover', 'recover', 'recover'] as const),
+  ...(['write_off', 'write_off'] as const),
+)
+const beside = ['two beside a completion', 'two beside a completion'] as const
+
 /** Commands choose relatively: the newest entity, the one before. */
-export type Command =
-  | { do: 'withdraw'; payments: { member: number; net: bigint }[] }
-  | { do: 'send'; fault: SendFault }
-  | { do: 'duplicate'; copy: number }
-  | { do: 'accept'; copy: number; status: 'ACTC' | 'ACCP' | 'ACSP'; isEach: boolean }
-  | ({ do: 'reject'; copy: number } & Rejection)
-  | { do: 'execute'; copy: number; as: Manner; failing: number; charge: bigint; isToldFirst: boolean }
-  | { do: 'confirm'; copy: number }
-  | { do: 'return'; payment: number; way: ReturnWay }
-  | { do: 'reverse'; payment: number; direction: 'return' | 'payment' }
-  | { do: 'advise'; payment: number; isCharged: boolean; isAgain: boolean }
-  | { do: 'money'; account: number; amount: bigint; reference: number | null; isRecorded: boolean }
-  | { do: 'report'; kind: ReportKind; isRead: boolean; isLater: boolean }
-  | { do: 'kill'; kind: ReportKind; records: number }
-  | { do: 'again'; file: number; isChanged: boolean }
-  | { do: 'wait'; hours: number }
-  | {
-      do: 'decide'
-      exception: number
-      decision: DecisionName
-      other: DecisionName
-      payment: number
-      isCharged: boolean
-      by: DecidedBy
-    }
-  | { do: 'outcome'; payment: number; outcome: OutcomeByHand['outcome'] }
-  | { do: 'reconcile' }
+export const command = fc.oneof(
+  often(5, {
+    do: is('withdraw'),
+    payments: fc.array(fc.record({ member: fc.nat({ max: 5 }), net: fc.bigInt({ min: 1_000n, max: 9_000n }) }), {
+      minLength: 1,
+      maxLength: 4,
+    }),
+  }),
+  often(3, {
+    do: is('send'),
+    fault: is<SendFault>('none', 'killed before delivery', 'killed after delivery'),
+  }),
+  often(4, { do: is('duplicate'), copy: which }),
+  often(2, {
+    ...{ do: is('accept'), copy: which, isEach: fc.boolean() },
+    status: is('ACTC', 'ACCP', 'ACSP'),
+  }),
+  {
+    weight: 5,
+    arbitrary: fc
+      .record({
+        do: is('reject'),
+        copy: which,
+        how: is<Rejection['how']>('file', 'each payment', 'two files'),
+        why: is(...reasons),
+      })
+      .map(({ why, ...rest }) => ({ ...rest, ...why })),
+  },
+  often(8, {
+    do: is('execute'),
+    copy: which,
+    as: is<Manner>('sum', 'sum', 'payments', 'payments', 'details', 'words', 'both'),
+    failing: is(0, 0, 0, 1),
+    charge: is(0n, 0n, 0n, 20n, -20n),
+    isToldFirst: fc.boolean(),
+  }),
+  often(3, { do: is('confirm'), copy: which }),
+  often(4, {
+    do: is('return'),
+    payment: which,
+    way: is<ReturnWay>('reference', 'reference', 'words', 'remittance', 'less charges', 'rejected'),
+  }),
+  often(3, { do: is('reverse'), payment: which, direction: is('return', 'payment') }),
+  often(2, {
+    ...{ do: is('advise'), payment: which, isCharged: fc.boolean(), isAgain: fc.boolean() },
+  }),
+  often(2, {
+    do: is('money'),
+    account: fc.nat({ max: 1 }),
+    amount: is(70_000n, 70_000n, -300n),
+    reference: is(null, 0, 1),
+    isRecorded: fc.boolean(),
+  }),
+  often(8, {
+    ...{ do: is('report'), isRead: fc.boolean(), isLater: is(false, false, true) },
+    kind: is<ReportKind>('camt.053', 'camt.054'),
+  }),
+  often(2, { do: is('kill'), kind: is<ReportKind>('camt.053', 'camt.054'), records: is(1, 2, 3, 4) }),
+  often(2, { do: is('again'), file: which, isChanged: fc.boolean() }),
+  often(3, { do: is('wait'), hours: is(1, 24, 24, 72) }),
+  often(12, {
+    ...{ do: is('decide'), exception: which, decision, other: decision, payment: which },
+    isCharged: fc.boolean(),
+    by: is<DecidedBy>('one', 'two', 'two', 'two at once', 'two differently', ...beside),
+  }),
+  often(3, {
+    ...{ do: is('outcome'), payment: which },
+    outcome: is('paid', 'failed', 'returned', 'returned'),
+  }),
+  often(3, { do: is('reconcile') }),
+)
+export type Command = Generated<typeof command>
 
 /** Everything that can happen to the program. A search in which one of these never happens proves less than it claims. */
 export const happenings = [
@@ -776,9 +837,4 @@ function isDetailed({ parts, entry }: Booking): boolean {
 /** The sums of all subsets of some amounts, starting with the empty subset. */
 function sumsOf(amounts: readonly bigint[]): bigint[] {
   return amounts.reduce((sums, amount) => sums.concat(sums.map(sum => sum + amount)), [0n])
-}
-
-/** Chooses the newest entity, the one before, and so on. */
-function choose<T>(all: readonly T[], which: number): T | undefined {
-  return all.at(-1 - (which % Math.max(1, all.length)))
 }

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { extent } from '../runner/extent.ts'
-import { type Command, type DecidedBy, type Happening, happenings, Scene } from './bank-account-scene.ts'
-import type { Manner, Rejection, ReportKind, ReturnWay } from './bank-with-account.ts'
+import { type Command, command, type DecidedBy, type Happening, happenings, Scene } from './bank-account-scene.ts'
+import type { Manner, Rejection } from './bank-with-account.ts'
 import { checkRuns } from './checked.ts'
-import type { SendFault } from './file-rails.ts'
 import { FileRailsProgram } from './file-rails-program.ts'
 
 // The bank keeps its own account, and the test does not predict the program: whatever was decided, no money may be missing
@@ -32,7 +31,7 @@ test(`the banks’ account balances equal the books plus the open exceptions, in
   const counts = new Map<Happening, number>(happenings.map(each => [each, 0]))
   const happened = (what: Happening) => counts.set(what, (counts.get(what) ?? 0) + 1)
   const steps = fc.oneof(
-    { weight: 30, arbitrary: command().map(each => [each]) },
+    { weight: 30, arbitrary: command.map(each => [each]) },
     { weight: 1, arbitrary: paidAfterGiveBack() },
     { weight: 1, arbitrary: fc.constantFrom(chargedReturn, unansweredPayment) },
   )
@@ -99,7 +98,7 @@ const chargedReturn: Command[] = [
 const unansweredPayment: Command[] = [
   { do: 'withdraw', payments: [{ member: 0, net: 2_000n }] },
   { do: 'send', fault: 'none' },
-  ...[72, 72, 72, 72].map((hours): Command => ({ do: 'wait', hours })),
+  ...([72, 72, 72, 72] as const).map((hours): Command => ({ do: 'wait', hours })),
   told,
   { do: 'outcome', payment: 0, outcome: 'failed' },
 ]
@@ -120,139 +119,6 @@ function paidAfterGiveBack(): fc.Arbitrary<Command[]> {
     told,
     { ...givenBack, decision, by },
   ])
-}
-
-function command(): fc.Arbitrary<Command> {
-  const is = <T>(...values: T[]) => fc.constantFrom(...values)
-  const which = fc.nat({ max: 3 })
-  const reasons: Pick<Rejection, 'code' | 'text'>[] = [
-    ...['DU01', 'AM05', 'TM01', 'DT01', 'FF01', 'AM10', 'AM04', 'MS03', undefined].map(code => ({
-      code,
-      text: undefined,
-    })),
-    { code: 'NARR', text: 'DUPLICATE FILE: message id already processed' },
-    { code: 'NARR', text: 'see your contract' },
-  ]
-  const decision = is(
-    ...([
-      'ignore',
-      'give_back',
-      'attach',
-      'attach',
-      'book',
-      'recover',
-      'recover',
-      'recover',
-      'write_off',
-      'write_off',
-    ] as const),
-  )
-  const beside = ['two beside a completion', 'two beside a completion'] as const
-  const weighted: [number, fc.Arbitrary<Command>][] = [
-    [
-      5,
-      fc.record({
-        do: is('withdraw' as const),
-        payments: fc.array(fc.record({ member: fc.nat({ max: 5 }), net: fc.bigInt({ min: 1_000n, max: 9_000n }) }), {
-          minLength: 1,
-          maxLength: 4,
-        }),
-      }),
-    ],
-    [
-      3,
-      fc.record({
-        do: is('send' as const),
-        fault: is<SendFault>('none', 'killed before delivery', 'killed after delivery'),
-      }),
-    ],
-    [4, fc.record({ do: is('duplicate' as const), copy: which })],
-    [
-      2,
-      fc.record({
-        ...{ do: is('accept' as const), copy: which, isEach: fc.boolean() },
-        status: is('ACTC' as const, 'ACCP' as const, 'ACSP' as const),
-      }),
-    ],
-    [
-      5,
-      fc
-        .record({
-          do: is('reject' as const),
-          copy: which,
-          how: is<Rejection['how']>('file', 'each payment', 'two files'),
-          why: is(...reasons),
-        })
-        .map(({ why, ...rest }) => ({ ...rest, ...why })),
-    ],
-    [
-      8,
-      fc.record({
-        do: is('execute' as const),
-        copy: which,
-        as: is<Manner>('sum', 'sum', 'payments', 'payments', 'details', 'words', 'both'),
-        failing: is(0, 0, 0, 1),
-        charge: is(0n, 0n, 0n, 20n, -20n),
-        isToldFirst: fc.boolean(),
-      }),
-    ],
-    [3, fc.record({ do: is('confirm' as const), copy: which })],
-    [
-      4,
-      fc.record({
-        do: is('return' as const),
-        payment: which,
-        way: is<ReturnWay>('reference', 'reference', 'words', 'remittance', 'less charges', 'rejected'),
-      }),
-    ],
-    [
-      3,
-      fc.record({ do: is('reverse' as const), payment: which, direction: is('return' as const, 'payment' as const) }),
-    ],
-    [
-      2,
-      fc.record({
-        ...{ do: is('advise' as const), payment: which, isCharged: fc.boolean(), isAgain: fc.boolean() },
-      }),
-    ],
-    [
-      2,
-      fc.record({
-        do: is('money' as const),
-        account: fc.nat({ max: 1 }),
-        amount: is(70_000n, 70_000n, -300n),
-        reference: is(null, 0, 1),
-        isRecorded: fc.boolean(),
-      }),
-    ],
-    [
-      8,
-      fc.record({
-        ...{ do: is('report' as const), isRead: fc.boolean(), isLater: is(false, false, true) },
-        kind: is<ReportKind>('camt.053', 'camt.054'),
-      }),
-    ],
-    [2, fc.record({ do: is('kill' as const), kind: is<ReportKind>('camt.053', 'camt.054'), records: is(1, 2, 3, 4) })],
-    [2, fc.record({ do: is('again' as const), file: which, isChanged: fc.boolean() })],
-    [3, fc.record({ do: is('wait' as const), hours: is(1, 24, 24, 72) })],
-    [
-      12,
-      fc.record({
-        ...{ do: is('decide' as const), exception: which, decision, other: decision, payment: which },
-        isCharged: fc.boolean(),
-        by: is<DecidedBy>('one', 'two', 'two', 'two at once', 'two differently', ...beside),
-      }),
-    ],
-    [
-      3,
-      fc.record({
-        ...{ do: is('outcome' as const), payment: which },
-        outcome: is('paid' as const, 'failed' as const, 'returned' as const, 'returned' as const),
-      }),
-    ],
-    [3, fc.record({ do: is('reconcile' as const) })],
-  ]
-  return fc.oneof(...weighted.map(([weight, arbitrary]) => ({ weight, arbitrary })))
 }
 
 async function run(commands: Command[], happened: (what: Happening) => void = () => {}): Promise<void> {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
 import { extent } from '../runner/extent.ts'
-import { checkRuns, Run } from './checked.ts'
+import { checkRuns, choose, type Generated, is, often, Run, rarely } from './checked.ts'
 import {
   type BankFile,
   type Batch,
@@ -13,7 +13,6 @@ import {
   type FileRails,
   ofMember,
   partners,
-  type SendFault,
   type Statement,
 } from './file-rails.ts'
 import { FileRailsProgram, settings, terms, tiers } from './file-rails-program.ts'
@@ -40,7 +39,7 @@ const timeoutMs = 120_000 + runs * 2_000
 test(`any interleaving of files, duplicates, losses and late returns ends with each withdrawal in one state and the books in balance, in ${runs} runs`, {
   timeout: timeoutMs,
 }, async () => {
-  const commands = fc.noBias(fc.array(command(), { minLength: 1, maxLength: 20, size: 'max' }))
+  const commands = fc.noBias(fc.array(command, { minLength: 1, maxLength: 20, size: 'max' }))
   await checkRuns(fc.asyncProperty(commands, runCommands), {
     ...{ runs, seed, path: PROPERTY_PATH, file: 'test/properties/bank-files.test.ts', timeoutMs },
   })
@@ -113,136 +112,71 @@ class Bank {
 
 // Commands are generated before anything exists, so they refer to batches, payments, … relatively: the newest entity, the one before.
 
-type Says = { what: 'paid' | 'failed' | 'returned' | 'pending' | 'silent'; code: Code; isWrong: boolean }
-type Answer = {
-  do: 'answer'
-  batch: number
-  form: FileForm
-  whole: 'none' | 'acknowledged' | 'rejected' | 'booked' | 'booked wrongly' | 'booked early'
-  /** Whether the batch is also debited under another bank reference. */
-  isTwice: boolean
-  wholeCode: Code
-  payments: Says[]
-  stranger: boolean
-  fault: BankFile['fault']
-  sentWith: SendFault
-  isRead: boolean
-  /** Days until the bank reports the opposite; null if it never does. */
-  oppositeAfter: number | null
-}
-type Command =
-  | { do: 'withdraw'; payments: { member: number; amount: bigint }[]; isSubmitted: boolean }
-  | { do: 'submit' | 'read' | 'poll' }
-  | { do: 'send'; fault: SendFault; isAwaited: boolean }
-  | { do: 'wait'; hours: number }
-  | { do: 'approve'; batch: number; isByTwo: boolean }
-  | { do: 'hold' | 'let go'; batch: number }
-  | { do: 'remove'; withdrawal: number }
-  | Answer
-  | {
-      do: 'again'
-      file: number
-      how: 'same bytes' | 'other bytes' | 'other message' | 'without the fault'
-      isRead: boolean
-    }
-  | {
-      do: 'money'
-      amount: bigint
-      reference: number | null
-      isRecorded: 'before' | 'after' | 'never'
-      partner: number
-      isTwice: boolean
-    }
-  | {
-      do: 'decide'
-      exception: number
-      decision: Decision['decision']
-      withdrawal: number
-      partner: number
-      reference: number | null
-    }
-
-function command(): fc.Arbitrary<Command> {
-  const is = <T extends string>(...names: T[]) => fc.constantFrom(...names)
-  const rarely = (one: number) => fc.nat({ max: one - 1 }).map(drawn => drawn === one - 1)
-  const which = fc.nat({ max: 5 })
-  const amount = fc.oneof(
-    { weight: 5, arbitrary: fc.bigInt({ min: 1_000n, max: 9_000n }) },
-    { weight: 1, arbitrary: fc.bigInt({ min: 9_001n, max: 20_000n }) },
-  )
-  const code = fc.constantFrom<Code[]>('AC04', 'MS03', 'AG01', null, 'AM04', 'AM05', 'FF01')
-  const says = fc.record({
-    what: is<Says['what']>('paid', 'paid', 'paid', 'failed', 'returned', 'pending', 'silent', 'silent'),
-    ...{ code, isWrong: rarely(12) },
-  })
-  const reference = fc.constantFrom(null, 0, 1)
-  const answer: fc.Arbitrary<Answer> = fc.record({
-    do: is('answer'),
-    batch: which,
-    form: is<FileForm>('pain.002', 'pain.002', 'camt.054', 'camt.054', 'camt.053', 'arucs'),
-    whole: is('none', 'none', 'acknowledged', 'rejected', 'booked', 'booked', 'booked wrongly', 'booked early'),
-    isTwice: rarely(6),
-    ...{
-      wholeCode: fc.oneof(code, is('FF01')),
-      payments: fc.array(says, { minLength: 1, maxLength: 4 }),
-      stranger: rarely(12),
-    },
-    fault: is('none', 'none', 'none', 'none', 'none', 'none', 'none', 'half', 'other account', 'other currency'),
-    sentWith: is('none', 'none', 'killed after delivery'),
-    isRead: fc.boolean(),
-    oppositeAfter: fc.constantFrom(null, 0, 3),
-  })
-  const weighted: [number, fc.Arbitrary<Command>][] = [
-    [
-      8,
-      fc.record({
-        do: is('withdraw'),
-        payments: fc.array(fc.record({ member: fc.nat({ max: 5 }), amount }), { minLength: 1, maxLength: 3 }),
-        isSubmitted: fc.boolean(),
-      }),
-    ],
-    [3, fc.record({ do: is('submit', 'read', 'read', 'poll') })],
-    [
-      5,
-      fc.record({
-        do: is('send'),
-        fault: is('none', 'none', 'none', 'killed before delivery', 'killed after delivery', 'not delivered'),
-        isAwaited: fc.boolean(),
-      }),
-    ],
-    [4, fc.record({ do: is('wait'), hours: fc.constantFrom(1, 5, 24, 24, 48, 72) })],
-    [2, fc.record({ do: is('approve'), batch: which, isByTwo: fc.boolean() })],
-    [2, fc.record({ do: is('hold', 'let go'), batch: which })],
-    [2, fc.record({ do: is('remove'), withdrawal: which })],
-    [22, answer],
-    [
-      5,
-      fc.record({
-        ...{ do: is('again'), file: which, isRead: fc.boolean() },
-        how: is('same bytes', 'other bytes', 'other message', 'without the fault'),
-      }),
-    ],
-    [
-      5,
-      fc.record({
-        do: is('money'),
-        amount: fc.constantFrom(70_000n, 70_000n, 70_000n, -300n),
-        ...{ reference: fc.constantFrom(null, 0, 0, 1), isRecorded: is('before', 'before', 'after', 'never') },
-        ...{ partner: fc.nat({ max: 2 }), isTwice: fc.boolean() },
-      }),
-    ],
-    [
-      7,
-      fc.record({
-        do: is('decide'),
-        exception: which,
-        decision: is<Decision['decision']>('ignore', 'give_back', 'give_back', 'attach', 'attach', 'book', 'book'),
-        ...{ withdrawal: which, partner: fc.nat({ max: 2 }), reference },
-      }),
-    ],
-  ]
-  return fc.oneof(...weighted.map(([weight, arbitrary]) => ({ weight, arbitrary })))
-}
+const which = fc.nat({ max: 5 })
+const amount = fc.oneof(
+  { weight: 5, arbitrary: fc.bigInt({ min: 1_000n, max: 9_000n }) },
+  { weight: 1, arbitrary: fc.bigInt({ min: 9_001n, max: 20_000n }) },
+)
+const code = is<Code>('AC04', 'MS03', 'AG01', null, 'AM04', 'AM05', 'FF01')
+const says = fc.record({
+  what: is('paid', 'paid', 'paid', 'failed', 'returned', 'pending', 'silent', 'silent'),
+  ...{ code, isWrong: rarely(12) },
+})
+const reference = is(null, 0, 1)
+const answer = often(22, {
+  do: is('answer'),
+  batch: which,
+  form: is<FileForm>('pain.002', 'pain.002', 'camt.054', 'camt.054', 'camt.053', 'arucs'),
+  whole: is('none', 'none', 'acknowledged', 'rejected', 'booked', 'booked', 'booked wrongly', 'booked early'),
+  // The batch is also debited under another bank reference.
+  isTwice: rarely(6),
+  ...{
+    wholeCode: fc.oneof(code, is('FF01')),
+    payments: fc.array(says, { minLength: 1, maxLength: 4 }),
+    stranger: rarely(12),
+  },
+  fault: is('none', 'none', 'none', 'none', 'none', 'none', 'none', 'half', 'other account', 'other currency'),
+  sentWith: is('none', 'none', 'killed after delivery'),
+  isRead: fc.boolean(),
+  // Days until the bank reports the opposite; null if it never does.
+  oppositeAfter: is(null, 0, 3),
+})
+const command = fc.oneof(
+  often(8, {
+    do: is('withdraw'),
+    payments: fc.array(fc.record({ member: fc.nat({ max: 5 }), amount }), { minLength: 1, maxLength: 3 }),
+    isSubmitted: fc.boolean(),
+  }),
+  often(3, { do: is('submit', 'read', 'read', 'poll') }),
+  often(5, {
+    do: is('send'),
+    fault: is('none', 'none', 'none', 'killed before delivery', 'killed after delivery', 'not delivered'),
+    isAwaited: fc.boolean(),
+  }),
+  often(4, { do: is('wait'), hours: is(1, 5, 24, 24, 48, 72) }),
+  often(2, { do: is('approve'), batch: which, isByTwo: fc.boolean() }),
+  often(2, { do: is('hold', 'let go'), batch: which }),
+  often(2, { do: is('remove'), withdrawal: which }),
+  answer,
+  often(5, {
+    ...{ do: is('again'), file: which, isRead: fc.boolean() },
+    how: is('same bytes', 'other bytes', 'other message', 'without the fault'),
+  }),
+  often(5, {
+    do: is('money'),
+    amount: is(70_000n, 70_000n, 70_000n, -300n),
+    ...{ reference: is(null, 0, 0, 1), isRecorded: is('before', 'before', 'after', 'never') },
+    ...{ partner: fc.nat({ max: 2 }), isTwice: fc.boolean() },
+  }),
+  often(7, {
+    do: is('decide'),
+    exception: which,
+    decision: is<Decision['decision']>('ignore', 'give_back', 'give_back', 'attach', 'attach', 'book', 'book'),
+    ...{ withdrawal: which, partner: fc.nat({ max: 2 }), reference },
+  }),
+)
+type Command = Generated<typeof command>
+type Answer = Command & { do: 'answer' }
 
 type Scene = { world: World; model: FileRails; bank: Bank }
 
@@ -576,9 +510,4 @@ function* theEnd({ world, model, bank }: Scene): Generator<Step> {
 /** Chooses from the matching entities, and now and then from all. */
 function chooseMostly<T>(fitting: readonly T[], all: readonly T[], which: number): T | undefined {
   return choose(which === 5 || fitting.length === 0 ? all : fitting, which)
-}
-
-/** Chooses the newest entity, the one before, and so on. */
-function choose<T>(all: readonly T[], which: number): T | undefined {
-  return all.at(-1 - (which % Math.max(1, all.length)))
 }

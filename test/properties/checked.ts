@@ -4,6 +4,22 @@ import { expect } from 'vitest'
 // Shrinking ends before the test times out, so that the failure is shown.
 const reportingMs = 20_000
 
+export type Generated<A> = A extends fc.Arbitrary<infer T> ? T : never
+
+/** Commands of one kind, for `fc.oneof`. */
+export const often = <T extends object>(weight: number, command: { [K in keyof T]: fc.Arbitrary<T[K]> }) => ({
+  ...{ weight, arbitrary: fc.record<T>(command) },
+})
+/** One of the values. A value that is repeated is likelier. */
+export const is = <const T>(...values: T[]): fc.Arbitrary<T> => fc.constantFrom(...values)
+/** True once in so many times. */
+export const rarely = (one: number) => fc.nat({ max: one - 1 }).map(drawn => drawn === one - 1)
+
+/** Chooses the newest entity, the one before, and so on. */
+export function choose<T>(all: readonly T[], which: number): T | undefined {
+  return all.at(-1 - (which % Math.max(1, all.length)))
+}
+
 /**
  * Checks a property. Fails with the smallest counterexample found in time and the command that reproduces it.
  * @param options.timeoutMs the time-out of the test

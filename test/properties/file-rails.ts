@@ -146,6 +146,10 @@ type Exception = {
   openedAt: number
   decision: string | null
 }
+type Entry = Booking & { isReturn: boolean }
+/** What the bank says about a payment; with the entry if it books money. */
+type Heard = { of: string; outcome: Outcome | null; amount: bigint | null; code: Code; entry?: Entry | undefined }
+type OtherMoney = Pick<BankFile, 'rail' | 'debtor'> & { amount: bigint; reference: string | null; bank: string }
 type Movement = { partner: string; rail: RailName; amount: bigint; reference: string; isTaken: boolean }
 
 const hourMs = 3_600_000
@@ -177,7 +181,7 @@ export class FileRails {
   /** The amounts of bookings by subject and bank reference, because a statement repeats the bookings of a notification. */
   readonly #booked = new Map<string, Map<string, bigint>>()
   /** The counted entries of single payments, by payment. */
-  readonly #entries = new Map<string, { bank: string; bookedOn: string; isReturn: boolean }[]>()
+  readonly #entries = new Map<string, Entry[]>()
   readonly #books: Books
   readonly #idOf: (batch: string) => string
 
@@ -298,16 +302,9 @@ export class FileRails {
 
   #openBatch(of: Pick<Batch, 'rail' | 'debtor' | 'valueDay' | 'cutOffAt'>): Batch {
     const batch: Batch = {
-      ...{ name: `b${this.batches.size}`, ...of, status: 'building', isHeld: false, isClosed: false, approvedAt: null },
-      ...{
-        isAutomatic: false,
-        approvals: new Set(),
-        ...{ claims: 0, copies: 0, isAnswered: false, isTaken: false, isGivenBack: false },
-        isDelivered: false,
-        early: null,
-        sentAt: 0,
-        question: null,
-      },
+      ...{ name: `b${this.batches.size}`, ...of, status: 'building', approvedAt: null, approvals: new Set() },
+      ...{ isHeld: false, isClosed: false, isAutomatic: false, isAnswered: false, isTaken: false, isGivenBack: false },
+      ...{ claims: 0, copies: 0, isDelivered: false, early: null, sentAt: 0, question: null },
     }
     this.batches.set(batch.name, batch)
     return batch
@@ -349,11 +346,7 @@ export class FileRails {
       const unanswered = this.#paymentsOf(batch).filter(({ outcome }) => outcome === null)
       if (!isAtBank || unanswered.length === 0) continue
       const isLate = dayIn(rail, batch.sentAt) > dayIn(rail, batch.cutOffAt)
-      if (isLate && batch.question === null) {
-        const question = { rail, kind: 'blocked', about: batch.name, outcome: null, amount: null, code: null } as const
-        batch.question = { ...question, openedAt: this.now, decision: null }
-        this.exceptions.push(batch.question)
-      }
+      if (isLate) batch.question ??= this.#open({ rail, kind: 'blocked', about: batch.name })
       if (isLate && batch.question?.decision !== 'ignore') continue
       const valueDay = isLate ? scheduleOf(rail, batch.sentAt).valueDay : batch.valueDay
       if (dayIn(rail, this.now) < addBankingDays(valueDay, creditDays)) continue
@@ -431,13 +424,16 @@ export class FileRails {
     return isSeen
   }
 
+  #open(of: Pick<Exception, 'rail' | 'kind'> & Partial<Exception>): Exception {
+    const nothing = { about: null, outcome: null, amount: null, code: null }
+    const exception = { ...nothing, openedAt: this.now, decision: null, ...of }
+    this.exceptions.push(exception)
+    return exception
+  }
+
   #hear({ rail, debtor, form }: BankFile, statement: Statement): void {
     const open = (kind: Exception['kind'] | undefined, about: Partial<Exception>) => {
-      if (kind === undefined) return
-      this.exceptions.push({
-        ...{ rail, kind, about: null, outcome: null, amount: null, code: null, openedAt: this.now, decision: null },
-        ...about,
-      })
+      if (kind !== undefined) this.#open({ rail, kind, ...about })
     }
     switch (statement.says) {
       case 'batch': {
@@ -477,44 +473,19 @@ export class FileRails {
     }
   }
 
-  #hearOfPayment({
-    of,
-    outcome,
-    amount,
-    code,
-    entry,
-  }: {
-    of: string
-    outcome: Outcome | null
-    amount: bigint | null
-    code: Code
-    entry?: (Booking & { isReturn: boolean }) | undefined
-  }): Exception['kind'] | undefined {
+  #hearOfPayment(heard: Heard): Exception['kind'] | undefined {
+    const { of, entry } = heard
     const entries = this.#entries.get(of) ?? []
     const isKnown = entries.some(({ bank }) => bank === entry?.bank)
     if (entry !== undefined && !isKnown) this.#entries.set(of, [...entries, entry])
     // A return that another message has already reported is applied, or left to an operator.
     if (isKnown && entry?.isReturn) return undefined
-    const kind = this.#meaningOf({ of, outcome, amount, code, entry, entries })
+    const kind = this.#meaningOf(heard, entries)
     // Another message's report of the same entry.
     return isKnown ? undefined : kind
   }
 
-  #meaningOf({
-    of,
-    outcome,
-    amount,
-    code,
-    entry,
-    entries,
-  }: {
-    of: string
-    outcome: Outcome | null
-    amount: bigint | null
-    code: Code
-    entry: Booking | undefined
-    entries: (Booking & { isReturn: boolean })[]
-  }): Exception['kind'] | undefined {
+  #meaningOf({ of, outcome, amount, code, entry }: Heard, entries: Entry[]): Exception['kind'] | undefined {
     const payment = this.payments.get(of)
     if (payment === undefined) return 'unmatched'
     if (payment.batch.claims === 0 || payment.isRemoved) return 'contradiction'
@@ -610,9 +581,7 @@ export class FileRails {
       const undecided = earlier.find(({ decision }) => decision === null)
       if (undecided !== undefined && kind === 'duplicate') undecided.kind = kind
       if (undecided !== undefined || this.#isSeen(`rejection ${message} ${batch.name} ${code}`)) return
-      const { rail, name: about } = batch
-      const opened = { rail, kind, about, outcome: null, amount: null, code, openedAt: this.now, decision: null }
-      this.exceptions.push(opened)
+      this.#open({ rail: batch.rail, kind, about: batch.name, code })
     }
     const payments = this.#paymentsOf(batch)
     const isPaid = payments.some(({ outcome }) => outcome === 'paid' || outcome === 'returned')
@@ -672,15 +641,7 @@ export class FileRails {
     return booked
   }
 
-  #hearOfMoney({
-    rail,
-    debtor,
-    amount,
-    reference,
-    bank,
-  }: Pick<BankFile, 'rail' | 'debtor'> & { amount: bigint; reference: string | null; bank: string }):
-    | Exception['kind']
-    | undefined {
+  #hearOfMoney({ rail, debtor, amount, reference, bank }: OtherMoney): Exception['kind'] | undefined {
     const booked = this.#bookedOf('other money')
     if (booked.has(bank)) return undefined
     booked.set(bank, amount)

@@ -158,6 +158,16 @@ const dayMs = 86_400_000
 const minuteMs = 60_000
 const anchorDay = Date.parse('2024-01-01T00:00:00Z') / dayMs
 
+export type Beginning = {
+  settings: Settings
+  terms: Record<TierName, Terms>
+  /** Of the members. */
+  tiers: readonly TierName[]
+  now: number
+  partner?: string
+  names?: Names
+}
+
 export class Model {
   now: number
   readonly settings: Settings
@@ -186,21 +196,7 @@ export class Model {
   readonly #past: { at: number; balances: Map<string, bigint> }[] = []
   #isPaused = false
 
-  constructor({
-    settings,
-    terms,
-    tiers,
-    now,
-    partner = 'partner',
-    names = new Names(),
-  }: {
-    settings: Settings
-    terms: Record<TierName, Terms>
-    tiers: readonly TierName[]
-    now: number
-    partner?: string
-    names?: Names
-  }) {
+  constructor({ settings, terms, tiers, now, partner = 'partner', names = new Names() }: Beginning) {
     this.#partner = partner
     this.#names = names
     this.now = now

@@ -62,6 +62,18 @@ const log = pino({ level: 'silent' })
 
 type Base = { name: string; settings: Settings; partner: Partner; memberIds: string[]; key: string }
 
+type Of = { terms: Record<TierName, Terms>; tiers: readonly TierName[]; now: Date }
+type Beginning = Of & { all: Record<string, Settings>; bank?: Bank }
+type Parts = {
+  harness: Harness
+  db: Db
+  pool: pg.Pool
+  cleaner: ReturnType<typeof connect>
+  resetting: string
+  vacuuming: string
+  bases: ReadonlyMap<string, Base>
+}
+
 /** Gives the channels that pay withdrawals. */
 export type Bank = (context: { db: Db; now: () => Date; partnerIdOf: (name: string) => string }) => Channel[]
 
@@ -71,13 +83,7 @@ export type Bank = (context: { db: Db; now: () => Date; partnerIdOf: (name: stri
  */
 export class Program {
   now = new Date(0)
-  readonly #harness: Harness
-  readonly #db: Db
-  readonly #pool: pg.Pool
-  readonly #cleaner: ReturnType<typeof connect>
-  readonly #resetting: string
-  readonly #vacuuming: string
-  readonly #bases: Map<string, Base>
+  readonly #of: Parts
   readonly #tasks: Partial<Tasks>
   readonly #owners = new Map<string, Base>()
   readonly #bank = new Map<string, string>()
@@ -93,22 +99,7 @@ export class Program {
    * Empties the harness's database and adds one partner with members per entry of `all`.
    * @param options.bank by default a bank that is polled, and answers as the steps demand
    */
-  static async start(
-    harness: Harness,
-    {
-      all,
-      terms,
-      tiers,
-      now,
-      bank,
-    }: {
-      all: Record<string, Settings>
-      terms: Record<TierName, Terms>
-      tiers: readonly TierName[]
-      now: Date
-      bank?: Bank
-    },
-  ): Promise<Program> {
+  static async start(harness: Harness, { all, bank, ...of }: Beginning): Promise<Program> {
     const { host, user, superuser, database } = harness
     // Durability is tested elsewhere; waiting for the disk would take half the time.
     const options = encodeURIComponent('-c synchronous_commit=off -c plan_cache_mode=force_generic_plan')
@@ -127,7 +118,7 @@ export class Program {
     await cleaner.pool.query(asReplica(deletion))
     const bases = new Map<string, Base>()
     for (const [name, settings] of Object.entries(all)) {
-      bases.set(name, await db.transaction().execute(tx => addPartner(tx, { name, settings, terms, tiers, now })))
+      bases.set(name, await db.transaction().execute(tx => addPartner(tx, { name, settings, ...of })))
     }
     const kept = ['partners', 'api_keys', 'sandbox_clocks', 'tiers', 'tier_versions', 'members', 'pay_cycles', 'events']
     await cleaner.pool.query(
@@ -135,28 +126,13 @@ export class Program {
     )
     const restoration = kept.map(name => `insert into ${name} table base.${name};`).join('\n')
     const vacuuming = `vacuum ${rows.map(({ name }) => name).join(', ')}`
-    return new Program(
-      { harness, db, pool, cleaner },
-      { resetting: asReplica(`${deletion}\n${restoration}`), vacuuming, bases, bank },
-    )
+    const resetting = asReplica(`${deletion}\n${restoration}`)
+    return new Program({ harness, db, pool, cleaner, resetting, vacuuming, bases }, bank)
   }
 
-  private constructor(
-    { harness, db, pool, cleaner }: { harness: Harness; db: Db; pool: pg.Pool; cleaner: ReturnType<typeof connect> },
-    {
-      resetting,
-      vacuuming,
-      bases,
-      bank,
-    }: { resetting: string; vacuuming: string; bases: Map<string, Base>; bank: Bank | undefined },
-  ) {
-    this.#harness = harness
-    this.#db = db
-    this.#pool = pool
-    this.#cleaner = cleaner
-    this.#resetting = resetting
-    this.#vacuuming = vacuuming
-    this.#bases = bases
+  private constructor(of: Parts, bank: Bank | undefined) {
+    const { db, bases } = of
+    this.#of = of
     this.#base = known(bases.values().next().value)
     this.#tasks = {
       ...payRunTasks,
@@ -171,8 +147,8 @@ export class Program {
 
   /** Restores the initial state, for a run with the partners of these names. */
   async reset(...partners: string[]): Promise<void> {
-    await this.#cleaner.pool.query(this.#resetting)
-    this.#run = partners.map(name => known(this.#bases.get(name)))
+    await this.#of.cleaner.pool.query(this.#of.resetting)
+    this.#run = partners.map(name => known(this.#of.bases.get(name)))
     this.#names = new Map(
       Object.entries(accounts).map(([name, account]) => [
         account === null ? 'null' : 'iban' in account ? account.iban : account.accountNumber,
@@ -192,13 +168,13 @@ export class Program {
   }
 
   async stop(): Promise<void> {
-    await this.#db.destroy()
-    await this.#cleaner.close()
+    await this.#of.db.destroy()
+    await this.#of.cleaner.close()
   }
 
   /** Vacuums the tables after many runs. */
   async tidy(): Promise<void> {
-    await this.#cleaner.pool.query(this.#vacuuming)
+    await this.#of.cleaner.pool.query(this.#of.vacuuming)
   }
 
   /**
@@ -207,7 +183,7 @@ export class Program {
    */
   async moveClock(to: Date): Promise<void> {
     const call = { key: this.#base.key, body: { to: to.toISOString() } }
-    const { status, body, text } = await this.#harness.call('POST', '/v1/sandbox/clock', call)
+    const { status, body, text } = await this.#of.harness.call('POST', '/v1/sandbox/clock', call)
     assert.deepEqual([status, body.now], [200, to.toISOString()], text)
     this.now = to
   }
@@ -234,7 +210,7 @@ export class Program {
   }
 
   async #stateOf({ partner }: Base): Promise<Map<string, string>> {
-    const { rows } = await this.#pool.query<ObservedRow>(everything, [partner.id])
+    const { rows } = await this.#of.pool.query<ObservedRow>(everything, [partner.id])
     // Cycles are created without a step, so their ids get names here, in order of start date.
     const cycles = rows.filter(({ kind }) => kind === 'cycle')
     for (const { id } of cycles.sort((a, b) => (a.words[0] ?? '').localeCompare(b.words[0] ?? '')))
@@ -253,7 +229,7 @@ export class Program {
 
   /** Returns what `ledger verify` finds wrong. */
   async disagreements(): Promise<string[]> {
-    const checks = await this.#db
+    const checks = await this.#of.db
       .transaction()
       .setIsolationLevel('repeatable read')
       .execute(async tx => await verify(tx))
@@ -361,7 +337,7 @@ export class Program {
           id: memberId,
           status: _status,
           ...member
-        } = await members.find(this.#db, {
+        } = await members.find(this.#of.db, {
           partnerId,
           memberId: this.#id(step.member),
         })
@@ -419,7 +395,7 @@ export class Program {
         await this.#within(tx => resumePartner(tx, partnerId))
         return
       case 'fold float changes':
-        for (const float of await floatsToFold(this.#db, { countMin: 1 })) {
+        for (const float of await floatsToFold(this.#of.db, { countMin: 1 })) {
           await this.#within(tx => foldFloatChanges(tx, { ...float, countMax: 10 }))
         }
         return
@@ -462,7 +438,7 @@ export class Program {
   }
 
   async #readBalance(memberId: string): Promise<string> {
-    const balance = await readBalance(this.#db, {
+    const balance = await readBalance(this.#of.db, {
       hasRail: () => true,
       partner: this.#base.partner,
       memberId,
@@ -481,14 +457,14 @@ export class Program {
 
   async #readDeductions(payCycleId: string): Promise<string> {
     const partnerId = this.#base.partner.id
-    const cycle = await payCycles.find(this.#db, { partnerId, payCycleId })
-    const listed = await deductions.list(this.#db, { partnerId, cycle, page: { skip: 0, take: 100 } })
+    const cycle = await payCycles.find(this.#of.db, { partnerId, payCycleId })
+    const listed = await deductions.list(this.#of.db, { partnerId, cycle, page: { skip: 0, take: 100 } })
     const texts = listed.map(({ memberId, currency, amount }) => `${memberId} ${currency} ${amount}`)
     return this.#inNames(texts.join(', '))
   }
 
   async #readStatement({ member, currency, asOf }: Step & { do: 'read statement' }): Promise<string> {
-    const { opening, closing, lines } = await readStatement(this.#db, {
+    const { opening, closing, lines } = await readStatement(this.#of.db, {
       ...{ partnerId: this.#base.partner.id, memberId: this.#id(member), currency },
       ...{ asOf: new Date(asOf), page: { skip: 0, take: 1_000 } },
     })
@@ -505,16 +481,16 @@ export class Program {
 
   /** Connected with the role of the program. */
   get db(): Db {
-    return this.#db
+    return this.#of.db
   }
 
   async #within<T>(operation: (tx: Tx) => Promise<T>): Promise<T> {
-    return await this.#db.transaction().execute(operation)
+    return await this.#of.db.transaction().execute(operation)
   }
 
   /** Runs a task of the worker once. */
   async work(task: TaskName): Promise<undefined> {
-    const context: TaskContext = { db: this.#db, log, now: () => this.now }
+    const context: TaskContext = { db: this.#of.db, log, now: () => this.now }
     await known(this.#tasks[task])(context)
   }
 
@@ -611,13 +587,7 @@ export class Program {
 
 async function addPartner(
   tx: Tx,
-  {
-    name,
-    settings,
-    terms,
-    tiers,
-    now,
-  }: { name: string; settings: Settings; terms: Record<TierName, Terms>; tiers: readonly TierName[]; now: Date },
+  { name, settings, terms, tiers, now }: Of & { name: string; settings: Settings },
 ): Promise<Base> {
   const { graceMinutes, intentMinutes, holdSeconds, autoActivate, shortfallPolicy, timeZone, cycleDays } = settings
   const partner = await createPartner(tx, {

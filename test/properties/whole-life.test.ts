@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../harness/harness.ts'
 import { bronze, gold, silver } from '../harness/samples.ts'
 import { extent } from '../runner/extent.ts'
-import { checkRuns, Run } from './checked.ts'
+import { checkRuns, type Generated, is, often, Run, rarely } from './checked.ts'
 import {
   type BankAnswer,
   type Currency,
@@ -133,7 +133,7 @@ function property(
 }
 
 function commands(countMax: number) {
-  return fc.array(command(), { minLength: 1, maxLength: countMax, size: 'max' })
+  return fc.array(command, { minLength: 1, maxLength: countMax, size: 'max' })
 }
 
 async function runCommands(
@@ -216,110 +216,67 @@ type Taken = 'all' | 'less' | 'a little' | 'more' | 'nothing' | 'not mentioned' 
 type Fault = 'none' | 'unknown member' | 'duplicate' | 'negative' | 'wrong currency'
 type Settlement = { taken: Taken[]; unknown: bigint; fault: Fault }
 
-type Command =
-  | { do: 'pay'; lines: { member: number; amount: bigint; isForeign: boolean }[]; isAwaited: boolean }
-  | { do: 'withdraw'; member: number; amount: Amount }
-  | { do: 'ask for'; member: number; amount: Amount; isForeign: boolean }
-  | { do: 'complete' | 'cancel intent'; intent: number }
-  | { do: 'cancel'; withdrawal: number }
-  | { do: 'bank'; withdrawal: number; outcome: 'paid' | 'failed' | 'returned' }
-  | { do: 'submit'; answer: BankAnswer; isAwaited: boolean }
-  | { do: 'ask'; answer: BankAnswer }
-  | { do: 'wait'; until: Instant; plusMs: number }
-  | ({ do: 'payday' } & Settlement)
-  | ({ do: 'settle'; cycle: number } & Settlement)
-  | { do: 'arrive'; due: number; part: 'all' | 'half' | 'a little' | 'too much' }
-  | { do: 'invoice'; act: 'issue' | 'pay' | 'reopen' | 'void'; invoice: number; currency: Currency }
-  | { do: 'take revenue'; part: 'all' | 'half' | 'too much'; currency: Currency }
-  | { do: 'revert'; run: number }
-  | { do: 'tier'; member: number; tier: TierName }
-  | { do: 'account'; member: number; account: 'A' | 'B' | 'failing' | 'none' }
-  | { do: 'offboard member' | 'reinstate member' | 'activate member'; member: number }
-  | { do: 'terms'; tier: TierName; terms: number }
-  | { do: 'float'; by: bigint; currency: Currency }
-  | { do: 'floor'; floor: bigint | null; currency: Currency }
-  | { do: PlainStep }
-  | { do: 'read'; member: number; cycle: number; instant: number }
-
 const plainSteps = [
   ...(['make pay runs available', 'expire intents', 'close cycles', 'watch floats', 'fold float changes'] as const),
   ...(['pause', 'resume', 'resume'] as const),
 ]
-type PlainStep = (typeof plainSteps)[number]
 
-function command(): fc.Arbitrary<Command> {
-  const is = <T extends string>(...names: T[]) => fc.constantFrom(...names)
-  const rarely = (one: number) => fc.nat({ max: one - 1 }).map(drawn => drawn === one - 1)
-  const which = fc.nat({ max: 7 })
-  const member = fc.nat({ max: 2 })
-  const pay = fc.oneof(
-    { weight: 6, arbitrary: fc.bigInt({ min: 1n, max: 60_000n }) },
-    { weight: 3, arbitrary: fc.bigInt({ min: -60_000n, max: -1n }) },
-    { weight: 1, arbitrary: fc.constantFrom(0n, 1_000n, 20_000n, 900_000_000_000n) },
-  )
-  const plus = fc.constantFrom(0n, 1n, -1n)
-  const amount = fc.oneof(
-    { weight: 7, arbitrary: fc.record({ of: is('fitting'), plus: fc.bigInt({ min: 0n, max: 20_000n }) }) },
-    { weight: 2, arbitrary: fc.record({ of: is('available', 'lower', 'upper'), plus }) },
-    { weight: 1, arbitrary: fc.record({ of: is('number'), plus: fc.bigInt({ min: -1_000n, max: 30_000n }) }) },
-  )
-  const currency = fc.constantFrom<Currency[]>('GBP', 'GBP', 'GBP', 'EUR')
-  const answer = is<BankAnswer>('pending', 'pending', 'pending', 'paid', 'failed', 'returned', 'silent', 'unknown')
-  const settlement = {
-    taken: fc.array(is<Taken>('all', 'less', 'a little', 'more', 'nothing', 'not mentioned', 'the opposite'), {
-      maxLength: 4,
-    }),
-    unknown: fc.constantFrom(0n, 0n, 0n, 700n),
-    fault: rarely(4).chain(isFaulty =>
-      isFaulty ? is<Fault>('unknown member', 'duplicate', 'negative', 'wrong currency') : fc.constant<Fault>('none'),
-    ),
-  }
-  const tier = is<TierName>('Bronze', 'Gold', 'Daily', 'Silver EU')
-  const line = fc.record({ member, amount: pay, isForeign: rarely(30) })
-  const weighted: [number, fc.Arbitrary<Command>][] = [
-    [11, fc.record({ do: is('pay'), lines: fc.array(line, { maxLength: 3 }), isAwaited: fc.boolean() })],
-    [14, fc.record({ do: is('withdraw'), member, amount })],
-    [5, fc.record({ do: is('ask for'), member, amount, isForeign: rarely(10) })],
-    [6, fc.record({ do: is('complete', 'complete', 'cancel intent'), intent: which })],
-    [4, fc.record({ do: is('cancel'), withdrawal: which })],
-    [8, fc.record({ do: is('submit'), answer, isAwaited: fc.boolean() })],
-    [3, fc.record({ do: is('ask'), answer })],
-    [9, fc.record({ do: is('bank'), withdrawal: which, outcome: is('paid', 'failed', 'returned') })],
-    [
-      8,
-      fc.record({
-        do: is('wait'),
-        until: is<Instant>(
-          'pay run',
-          'pay run',
-          'submission',
-          'expiry',
-          'cycle',
-          'cycle',
-          'three cycles',
-          'day',
-          'minute',
-        ),
-        plusMs: fc.constantFrom(0, 0, -1, 1),
-      }),
-    ],
-    [7, fc.record({ do: is('payday'), ...settlement })],
-    [4, fc.record({ do: is('settle'), cycle: which, ...settlement })],
-    [5, fc.record({ do: is('arrive'), due: which, part: is('all', 'all', 'half', 'a little', 'too much') })],
-    [6, fc.record({ do: is('invoice'), act: is('issue', 'issue', 'pay', 'reopen', 'void'), invoice: which, currency })],
-    [4, fc.record({ do: is('take revenue'), part: is('all', 'half', 'too much'), currency })],
-    [5, fc.record({ do: is('revert'), run: which })],
-    [2, fc.record({ do: is('tier'), member, tier })],
-    [2, fc.record({ do: is('account'), member, account: is('A', 'A', 'B', 'failing', 'none') })],
-    [2, fc.record({ do: is('offboard member', 'reinstate member', 'activate member'), member })],
-    [2, fc.record({ do: is('terms'), tier, terms: fc.nat({ max: otherTerms.length - 1 }) })],
-    [3, fc.record({ do: is('float'), by: fc.constantFrom(90_000n, 10_000n, -10_000n, -1_000n), currency })],
-    [1, fc.record({ do: is('floor'), floor: fc.constantFrom(null, 0n, 5_000n), currency })],
-    [7, fc.record({ do: fc.constantFrom(...plainSteps) })],
-    [4, fc.record({ do: is('read'), member, cycle: which, instant: fc.nat({ max: 30 }) })],
-  ]
-  return fc.oneof(...weighted.map(([weight, arbitrary]) => ({ weight, arbitrary })))
+const which = fc.nat({ max: 7 })
+const member = fc.nat({ max: 2 })
+const pay = fc.oneof(
+  { weight: 6, arbitrary: fc.bigInt({ min: 1n, max: 60_000n }) },
+  { weight: 3, arbitrary: fc.bigInt({ min: -60_000n, max: -1n }) },
+  { weight: 1, arbitrary: is(0n, 1_000n, 20_000n, 900_000_000_000n) },
+)
+const plus = is(0n, 1n, -1n)
+const amount = fc.oneof(
+  { weight: 7, arbitrary: fc.record({ of: is('fitting'), plus: fc.bigInt({ min: 0n, max: 20_000n }) }) },
+  { weight: 2, arbitrary: fc.record({ of: is('available', 'lower', 'upper'), plus }) },
+  { weight: 1, arbitrary: fc.record({ of: is('number'), plus: fc.bigInt({ min: -1_000n, max: 30_000n }) }) },
+)
+const currency = is<Currency>('GBP', 'GBP', 'GBP', 'EUR')
+const answer = is<BankAnswer>('pending', 'pending', 'pending', 'paid', 'failed', 'returned', 'silent', 'unknown')
+const settlement = {
+  taken: fc.array(is<Taken>('all', 'less', 'a little', 'more', 'nothing', 'not mentioned', 'the opposite'), {
+    maxLength: 4,
+  }),
+  unknown: is(0n, 0n, 0n, 700n),
+  fault: rarely(4).chain(isFaulty =>
+    isFaulty ? is<Fault>('unknown member', 'duplicate', 'negative', 'wrong currency') : fc.constant<Fault>('none'),
+  ),
 }
+const tier = is<TierName>('Bronze', 'Gold', 'Daily', 'Silver EU')
+const line = fc.record({ member, amount: pay, isForeign: rarely(30) })
+const command = fc.oneof(
+  often(11, { do: is('pay'), lines: fc.array(line, { maxLength: 3 }), isAwaited: fc.boolean() }),
+  often(14, { do: is('withdraw'), member, amount }),
+  often(5, { do: is('ask for'), member, amount, isForeign: rarely(10) }),
+  often(6, { do: is('complete', 'complete', 'cancel intent'), intent: which }),
+  often(4, { do: is('cancel'), withdrawal: which }),
+  often(8, { do: is('submit'), answer, isAwaited: fc.boolean() }),
+  often(3, { do: is('ask'), answer }),
+  often(9, { do: is('bank'), withdrawal: which, outcome: is('paid', 'failed', 'returned') }),
+  often(8, {
+    do: is('wait'),
+    until: is<Instant>('pay run', 'pay run', 'submission', 'expiry', 'cycle', 'cycle', 'three cycles', 'day', 'minute'),
+    plusMs: is(0, 0, -1, 1),
+  }),
+  often(7, { do: is('payday'), ...settlement }),
+  often(4, { do: is('settle'), cycle: which, ...settlement }),
+  often(5, { do: is('arrive'), due: which, part: is('all', 'all', 'half', 'a little', 'too much') }),
+  often(6, { do: is('invoice'), act: is('issue', 'issue', 'pay', 'reopen', 'void'), invoice: which, currency }),
+  often(4, { do: is('take revenue'), part: is('all', 'half', 'too much'), currency }),
+  often(5, { do: is('revert'), run: which }),
+  often(2, { do: is('tier'), member, tier }),
+  often(2, { do: is('account'), member, account: is('A', 'A', 'B', 'failing', 'none') }),
+  often(2, { do: is('offboard member', 'reinstate member', 'activate member'), member }),
+  often(2, { do: is('terms'), tier, terms: fc.nat({ max: otherTerms.length - 1 }) }),
+  often(3, { do: is('float'), by: is(90_000n, 10_000n, -10_000n, -1_000n), currency }),
+  often(1, { do: is('floor'), floor: is(null, 0n, 5_000n), currency }),
+  often(7, { do: is(...plainSteps) }),
+  often(4, { do: is('read'), member, cycle: which, instant: fc.nat({ max: 30 }) }),
+)
+type Command = Generated<typeof command>
 
 /** Expands a command into steps; each step is performed before the next is generated. */
 function* stepsOf(command: Command, model: Model): Generator<Step> {

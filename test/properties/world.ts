@@ -1,15 +1,13 @@
 import { type BankStep, FileRails, isBankStep, members, ofMember, partners, type RailName } from './file-rails.ts'
 import {
+  type Beginning,
   type Currency,
   type Step as LifeStep,
   Model,
   Names,
   type Outcome,
   type Restriction,
-  type Settings,
   subjectOf,
-  type Terms,
-  type TierName,
 } from './model.ts'
 
 export type Step = LifeStep | BankStep
@@ -38,18 +36,8 @@ export class World {
   readonly #models = new Map<string, Model>()
   readonly #names = new Names()
 
-  constructor({
-    now,
-    idOf,
-    ...of
-  }: {
-    settings: Settings
-    terms: Record<TierName, Terms>
-    tiers: readonly TierName[]
-    now: number
-    idOf: (batch: string) => string
-  }) {
-    for (const partner of partners) this.#models.set(partner, new Model({ ...of, now, partner, names: this.#names }))
+  constructor({ idOf, ...of }: Beginning & { idOf: (batch: string) => string }) {
+    for (const partner of partners) this.#models.set(partner, new Model({ ...of, partner, names: this.#names }))
     const books = {
       isSubmitted: (name: string) => this.#modelWith(name).withdrawals.get(name)?.status === 'submitted',
       report: (withdrawal: string, ...[outcome, restriction]: [Outcome, Restriction | null]) => {
@@ -58,7 +46,7 @@ export class World {
       move: (partner: string, rail: RailName, amount: bigint) =>
         this.#modelWith(partner).move({ amount, currency: currencyOfRail[rail] }),
     }
-    this.bank = new FileRails({ now, books, idOf })
+    this.bank = new FileRails({ now: of.now, books, idOf })
   }
 
   get now(): number {

@@ -57,6 +57,18 @@ test('each of many concurrent requests gets its own response: accepted, refused 
   expect(answers[5]?.headers['idempotency-replayed']).toBe('true')
 })
 
+test('two partners may use one idempotency key, at once or one after the other, and each gets its own response', async () => {
+  const headers = { 'x-idempotency-key': randomUUID() }
+  const partners = [harness.key, harness.other.key]
+  const members = await Promise.all(partners.map(key => harness.addMember({ available: 20_000, key })))
+  const request = (at: number) =>
+    harness.requestIntent({ memberId: members[at] ?? '', amount: 5_000, key: partners[at], headers })
+  const answers = await Promise.all([request(0), request(1)])
+  expect(codesOf(answers)).toEqual([201, 201])
+  expect(answers[0]?.text).not.toBe(answers[1]?.text)
+  for (const at of [1, 0]) expect((await request(at)).text).toBe(answers[at]?.text)
+})
+
 test('concurrent completions of one member are decided one after the other, to the last penny', async () => {
   const memberId = await harness.addMember({ available: 10_500 })
   const pending = await Promise.all(Array.from({ length: 15 }, () => harness.createIntent({ memberId, amount: 1_000 })))

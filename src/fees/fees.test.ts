@@ -21,16 +21,19 @@ const gbp = (amount: bigint) => ({ amount, currency: 'GBP' as const })
 
 type Withdrawn = { mine: TestPartner; members: string[]; withdrawals: string[] }
 
-/** Members who have withdrawn these amounts, with a fee of 0.50 each, in a pay cycle that has closed. */
-async function closedCycle(amounts: number[], settings: PartnerSettings = {}): Promise<Withdrawn> {
+/** Members who have each withdrawn an amount or several, with a fee of 0.50 each, in a pay cycle that has closed. */
+async function closedCycle(amounts: (number | number[])[], settings: PartnerSettings = {}): Promise<Withdrawn> {
   harness.clock.set(march)
   const mine = await harness.addPartner('Fees', settings)
   const members: string[] = []
   const ids: string[] = []
-  for (const amount of amounts) {
+  for (const ofMember of amounts) {
     const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
     members.push(memberId)
-    ids.push(await harness.withdraw({ key: mine.key, memberId, amount }))
+    for (const amount of [ofMember].flat()) {
+      ids.push(await harness.withdraw({ key: mine.key, memberId, amount }))
+      harness.clock.advance({ seconds: 1 })
+    }
   }
   harness.clock.advance({ minutes: 2 })
   await harness.inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now())))
@@ -121,6 +124,21 @@ describe('fees that members pay', () => {
     ])
     expect(await balances()).toEqual([0n, 100n])
     expect(await harness.disagreements()).toEqual([])
+  })
+
+  test('are covered in the order of the withdrawals: a shortfall is taken from the latest fee first', async () => {
+    const { mine, members, withdrawals: ids } = await closedCycle([[2_000, 3_000]])
+    await settle(mine, mine.payCycle.id, [[members[0], 70n]])
+    const covered = await harness.db
+      .selectFrom('settlementFees')
+      .select(['withdrawalId', 'covered', 'carried'])
+      .where('partnerId', '=', mine.partner.id)
+      .orderBy('withdrawalId')
+      .execute()
+    expect(covered).toEqual([
+      { withdrawalId: ids[0], covered: 50n, carried: 0n },
+      { withdrawalId: ids[1], covered: 20n, carried: 30n },
+    ])
   })
 
   test('are not collected if the partner bears the shortfall, not even from later money', async () => {

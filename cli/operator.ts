@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import type { Actor } from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
@@ -112,69 +113,66 @@ operatorCommand
     printResult({ json }, { value: { url }, text: () => url })
   })
 
-operatorCommand
-  .command('sign-out')
-  .description('End all sessions of a user.')
-  .argument('<email>', 'the address of the user')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator sign-out ada@example.com'))
-  .action(async (email: string, { json }: { json?: true }) => {
-    const count = await withTransaction(async tx => {
-      const { id: userId } = await requireByEmail(tx, email)
-      const ended = await endSessions(tx, { userId })
-      const change = { action: 'user.end_session', resourceId: userId, details: {} } as const
-      if (ended > 0) await recordChange(tx, { partnerId: null, change, now: systemClock() })
-      return ended
-    })
-    printResult({ json }, { value: { email, count }, text: () => `Ended ${countOf(count, 'session')} of ${email}.` })
-  })
+changeOfUser('sign-out', 'End all sessions of a user.', async (tx, { email, userId, now }) => {
+  const count = await endSessions(tx, { userId })
+  const change = { action: 'user.end_session', resourceId: userId, details: {} } as const
+  if (count > 0) await recordChange(tx, { partnerId: null, change, now })
+  return { value: { count }, text: `Ended ${countOf(count, 'session')} of ${email}.` }
+})
 
-operatorCommand
-  .command('remove-totp')
-  .description('Remove the second factor of a user who has lost it and the recovery codes.')
-  .argument('<email>', 'the address of the user')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator remove-totp ada@example.com'))
-  .action(async (email: string, { json }: { json?: true }) => {
-    const wasThere = await withTransaction(async tx => {
-      const { id: userId } = await requireByEmail(tx, email)
-      return await removeTotp(tx, { userId, actor: operator(), now: systemClock() })
-    })
-    const text = () => (wasThere ? `Removed the second factor of ${email}.` : `${email} has no second factor.`)
-    printResult({ json }, { value: { email, isRemoved: wasThere }, text })
-  })
+changeOfUser(
+  'remove-totp',
+  'Remove the second factor of a user who has lost it and the recovery codes.',
+  async (tx, { email, ...by }) => {
+    const isRemoved = await removeTotp(tx, by)
+    const text = isRemoved ? `Removed the second factor of ${email}.` : `${email} has no second factor.`
+    return { value: { isRemoved }, text }
+  },
+)
 
-operatorCommand
-  .command('unlink')
-  .description(
-    'Unlink a user from the OpenID provider, and end all sessions. The next sign-in there links the user anew.',
-  )
-  .argument('<email>', 'the address of the user')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator unlink ada@example.com'))
-  .action(async (email: string, { json }: { json?: true }) => {
-    const wasThere = await withTransaction(async tx => {
-      const { id: userId } = await requireByEmail(tx, email)
-      return await identities.unlink(tx, { userId, actor: operator(), now: systemClock() })
-    })
-    const text = () =>
-      wasThere ? `Unlinked ${email} from the OpenID provider.` : `${email} is not linked to the OpenID provider.`
-    printResult({ json }, { value: { email, isUnlinked: wasThere }, text })
-  })
+changeOfUser(
+  'unlink',
+  'Unlink a user from the OpenID provider, and end all sessions. The next sign-in there links the user anew.',
+  async (tx, { email, ...by }) => {
+    const isUnlinked = await identities.unlink(tx, by)
+    const text = isUnlinked
+      ? `Unlinked ${email} from the OpenID provider.`
+      : `${email} is not linked to the OpenID provider.`
+    return { value: { isUnlinked }, text }
+  },
+)
 
-operatorCommand
-  .command('disable')
-  .description('Disable a user, and end all sessions. The last operator cannot be disabled.')
-  .argument('<email>', 'the address of the user')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator disable ada@example.com'))
-  .action(async (email: string, { json }: { json?: true }) => {
-    await withTransaction(async tx => {
-      const { id: userId } = await requireByEmail(tx, email)
-      await setUser(tx, { userId, isDisabled: true, actor: operator(), now: systemClock() })
+changeOfUser(
+  'disable',
+  'Disable a user, and end all sessions. The last operator cannot be disabled.',
+  async (tx, { email, ...by }) => {
+    await setUser(tx, { ...by, isDisabled: true })
+    return { value: { state: 'disabled' }, text: `Disabled ${email}.` }
+  },
+)
+
+type ChangeOfUser = { email: string; userId: string; actor: Actor; now: Date }
+
+/** Adds a command that changes the user with an address, and says what it has done. */
+function changeOfUser(
+  name: string,
+  description: string,
+  change: (tx: Tx, by: ChangeOfUser) => Promise<{ value: object; text: string }>,
+): void {
+  operatorCommand
+    .command(name)
+    .description(description)
+    .argument('<email>', 'the address of the user')
+    .option('--json', 'print JSON')
+    .addHelpText('after', examples(`operator ${name} ada@example.com`))
+    .action(async (email: string, { json }: { json?: true }) => {
+      const { value, text } = await withTransaction(async tx => {
+        const { id: userId } = await requireByEmail(tx, email)
+        return await change(tx, { email, userId, actor: operator(), now: systemClock() })
+      })
+      printResult({ json }, { value: { email, ...value }, text: () => text })
     })
-    printResult({ json }, { value: { email, state: 'disabled' }, text: () => `Disabled ${email}.` })
-  })
+}
 
 async function requireByEmail(tx: Tx, email: string): Promise<User> {
   const user = await findByEmail(tx, email)

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../../contract/list.ts'
+import type { Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import { Id } from '../../kernel/ids.ts'
 import { strict, strictObject } from '../../kernel/schemas.ts'
@@ -82,12 +83,8 @@ const removeTotpOfUser = consoleOperation({
   console: 'operator',
   params,
   async write(tx, call) {
-    const { userId } = call.params
-    requireOther(call, userId)
-    const { actor, receivedAt: now } = call
-    await requireStillAllowed(tx, { actor, partnerId: null, userId })
-    await requireUser(tx, userId)
-    await totp.remove(tx, { userId, actor, now })
+    const by = await requireOtherUser(tx, call)
+    await totp.remove(tx, by)
     return { body: { message: 'OK' } }
   },
 })
@@ -109,12 +106,8 @@ const createLinkForPassword = consoleOperation({
   console: 'operator',
   params,
   async write(tx, call) {
-    const { userId } = call.params
-    requireOther(call, userId)
-    const { actor, receivedAt: now } = call
-    await requireStillAllowed(tx, { actor, partnerId: null, userId })
-    await requireUser(tx, userId)
-    const { token, expiresAt } = await createPasswordLink(tx, { userId, actor, now })
+    const by = await requireOtherUser(tx, call)
+    const { token, expiresAt } = await createPasswordLink(tx, by)
     return { body: { url: linkTo('password', token, call.ownOrigin), expiresAt } }
   },
 })
@@ -131,6 +124,22 @@ export const userManagementOperations = named({
   unlinkUser,
   createLinkForPassword,
 })
+
+/**
+ * Requires that the call is about another user, who exists, and that its user may still change others.
+ * @throws Problem `Forbidden` or `NotFound`
+ */
+async function requireOtherUser(
+  tx: Tx,
+  call: Pick<Call<{ userId: string }>, 'params' | 'actor' | 'receivedAt' | 'signedIn'>,
+) {
+  const { userId } = call.params
+  requireOther(call, userId)
+  const { actor, receivedAt: now } = call
+  await requireStillAllowed(tx, { actor, partnerId: null, userId })
+  await requireUser(tx, userId)
+  return { userId, actor, now }
+}
 
 /**
  * Requires that the call is about another user: changing one's own password or second factor takes the current password, and

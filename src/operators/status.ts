@@ -65,76 +65,55 @@ async function readFacts(db: Reader, { mode, rails, now }: Asked) {
 }
 
 /** Everything that needs manual action, one sentence each. */
-function attentionOf(
-  {
-    mode,
-    rails,
-    batchesToApprove,
-    openExceptions,
-    importing,
-    brakes,
-    differences,
-    workers,
-    queue,
-    payouts,
-    lowFloats,
-    uncovered,
-    stopped,
-    ...overdue
-  }: Awaited<ReturnType<typeof readFacts>>,
-  { auditAddressDays, now }: Asked,
-): string[] {
+function attentionOf(facts: Awaited<ReturnType<typeof readFacts>>, { auditAddressDays, now }: Asked): string[] {
+  const { mode, batchesToApprove, openExceptions, workers, payouts } = facts
   const hasNoWorker = !workers.some(({ isAlive }) => isAlive)
   const lastBeatAt = workers[0]?.beatAt
-  const { oldestDueAt, givenUp } = queue
+  const { oldestDueAt, givenUp } = facts.queue
   const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
-  const backup = backupOverdue({ ...overdue, mode, now })
-  const addresses = addressesOverdue({ ...overdue, auditAddressDays, now })
+  const backup = backupOverdue({ ...facts, now })
   const stuck = payouts.held.stuck + payouts.submitted.stuck
-  return [
-    ...(mode === 'sandbox' || rails.length > 0
-      ? []
-      : [`No bank is connected in ${mode} mode, so withdrawals are refused; see docs/guides/go-live.md`]),
-    ...(hasNoWorker
-      ? [
-          `No worker is running${lastBeatAt === undefined ? '' : ` (last seen ${ago(lastBeatAt, now)})`}; start one with midmonth start --worker`,
-        ]
-      : []),
-    ...(isLate && !hasNoWorker
-      ? [`The oldest task is ${duration(oldestDueAt, now)} overdue; check the worker’s log`]
-      : []),
+  const sentences = [
+    mode === 'live' && facts.rails.length === 0
+      ? `No bank is connected in ${mode} mode, so withdrawals are refused; see docs/guides/go-live.md`
+      : undefined,
+    hasNoWorker
+      ? `No worker is running${lastBeatAt === undefined ? '' : ` (last seen ${ago(lastBeatAt, now)})`}; start one with midmonth start --worker`
+      : undefined,
+    isLate && !hasNoWorker
+      ? `The oldest task is ${duration(oldestDueAt, now)} overdue; check the worker’s log`
+      : undefined,
     ...givenUp.map(
       ({ task, count }) =>
         `Task ${task} failed too often and will not be retried (${countOf(count, 'run')}); check the worker’s log`,
     ),
-    ...(stuck === 0 ? [] : [`${countOf(stuck, 'stuck withdrawal')}; see midmonth withdrawal list --stuck`]),
-    ...(batchesToApprove === 0
-      ? []
-      : [
-          `${countOf(batchesToApprove, 'batch', 'batches')} ${batchesToApprove === 1 ? 'waits' : 'wait'} for approval; see midmonth payouts list --status building`,
-        ]),
-    ...(openExceptions === 0
-      ? []
-      : [`${countOf(openExceptions, 'open payout exception')}; see midmonth payouts exceptions list`]),
-    ...importing.map(each => `${progressInWords(each)}; unless an import runs, the worker continues it`),
-    ...brakes.map(brake => `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}`),
-    ...differences.map(({ id, reason }) => `${reason}; see midmonth payouts exceptions show ${id}`),
-    ...lowFloats.map(
+    stuck > 0 ? `${countOf(stuck, 'stuck withdrawal')}; see midmonth withdrawal list --stuck` : undefined,
+    batchesToApprove > 0
+      ? `${countOf(batchesToApprove, 'batch', 'batches')} ${batchesToApprove === 1 ? 'waits' : 'wait'} for approval; see midmonth payouts list --status building`
+      : undefined,
+    openExceptions > 0
+      ? `${countOf(openExceptions, 'open payout exception')}; see midmonth payouts exceptions list`
+      : undefined,
+    ...facts.importing.map(each => `${progressInWords(each)}; unless an import runs, the worker continues it`),
+    ...facts.brakes.map(brake => `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}`),
+    ...facts.differences.map(({ id, reason }) => `${reason}; see midmonth payouts exceptions show ${id}`),
+    ...facts.lowFloats.map(
       ({ partnerId, currency, free, floor }) =>
         `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run midmonth float fund`,
     ),
-    ...uncovered.map(
+    ...facts.uncovered.map(
       ({ partnerId, currency, uncovered: amount }) =>
         `The float of ${partnerId} lacks ${inWords({ amount, currency })} that the operator bears; pay it in, then run midmonth float cover`,
     ),
-    ...stopped.flatMap(({ id, name, paused }) =>
+    ...facts.stopped.map(({ id, name, paused }) =>
       paused === null
-        ? []
-        : [`${name} (${id}) has been paused ${stopInWords(paused)}; resume it with midmonth partner resume`],
+        ? undefined
+        : `${name} (${id}) has been paused ${stopInWords(paused)}; resume it with midmonth partner resume`,
     ),
-    ...(backup === undefined ? [] : [`${backup}; run midmonth backup recorded after each backup`]),
-    ...(addresses === undefined ? [] : [addresses]),
+    backup === undefined ? undefined : `${backup}; run midmonth backup recorded after each backup`,
+    addressesOverdue({ ...facts, auditAddressDays, now }),
   ]
+  return sentences.filter(sentence => sentence !== undefined)
 }
 
 /** Rails with the simulated bank for all other currencies are a rehearsal on a sandbox. */

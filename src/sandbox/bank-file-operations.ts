@@ -7,7 +7,6 @@ import { toWire } from '../kernel/money.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import * as partnerBatches from '../payouts/books/partner-batches.ts'
-import { building } from '../users/roles.ts'
 import { BankFile, BankFileAnswers } from './bank-file-schema.ts'
 import { answerBatch } from './bank-files.ts'
 import { sandboxOperation } from './operation.ts'
@@ -17,7 +16,6 @@ const BankFiles = namedObject('SandboxBankFiles', { bankFiles: Type.Array(BankFi
 const getSandboxBankFiles = sandboxOperation({
   route: 'GET /v1/sandbox/bank-files',
   scope: 'pay:read',
-  roles: building,
   sdk: 'sandbox.bankFiles.list',
   summary: 'List your bank files',
   description:
@@ -36,7 +34,6 @@ const getSandboxBankFiles = sandboxOperation({
 const answerSandboxBankFile = sandboxOperation({
   route: 'POST /v1/sandbox/bank-files/:batchId/answers',
   scope: 'pay:write',
-  roles: building,
   // Room for as many outcomes as an answer may have, at up to 200 bytes each. Without white space, an outcome has about 90.
   bodyBytesMax: 2 * 1024 * 1024,
   sdk: 'sandbox.bankFiles.answer',

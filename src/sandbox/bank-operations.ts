@@ -3,7 +3,6 @@ import { named } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 import { addFault, listFaults } from '../payouts/channels/simulated/simulated-bank.ts'
-import { building } from '../users/roles.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { bankTasks, hasArrived, type InstructionName, instructBank } from './bank.ts'
 import { answerMsMax, sandboxOperation } from './operation.ts'
@@ -43,7 +42,6 @@ function instruction(name: InstructionName, { summary, description }: { summary:
   return sandboxOperation({
     route: `POST /v1/sandbox/withdrawals/:withdrawalId/${name}`,
     scope: 'pay:write',
-    roles: building,
     answerMsMax,
     sdk: `sandbox.withdrawals.${name}`,
     summary,
@@ -74,7 +72,6 @@ function instruction(name: InstructionName, { summary, description }: { summary:
 const addSandboxBankFault = sandboxOperation({
   route: 'POST /v1/sandbox/bank/faults',
   scope: 'pay:write',
-  roles: building,
   sdk: 'sandbox.bank.addFault',
   summary: 'Queue a bank fault',
   description:

@@ -4,7 +4,7 @@ import { named } from '../http/operation.ts'
 import { conflict } from '../kernel/errors.ts'
 import { parseDuration, parseInstant } from '../kernel/time.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
-import { building, readers } from '../users/roles.ts'
+import { readers } from '../users/roles.ts'
 import { readClock } from './clock.ts'
 import * as moves from './moves.ts'
 import { answerMsMax, sandboxOperation } from './operation.ts'
@@ -26,7 +26,6 @@ const getSandboxClock = sandboxOperation({
 const moveSandboxClock = sandboxOperation({
   route: 'POST /v1/sandbox/clock',
   scope: 'pay:write',
-  roles: building,
   answerMsMax,
   sdk: 'sandbox.clock.move',
   summary: 'Move the sandbox clock',

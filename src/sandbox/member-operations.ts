@@ -8,7 +8,6 @@ import * as memberImports from '../member-imports/member-imports.ts'
 import { auditOf } from '../members/audit.ts'
 import * as members from '../members/members.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
-import { building } from '../users/roles.ts'
 import { readBalance } from '../withdrawals/balance.ts'
 import { tierOf } from './fixtures.ts'
 import { importTransitions, isImportTransition, provokeImportTransition } from './import-transitions.ts'
@@ -19,7 +18,6 @@ import { runAtOnce } from './tasks-at-once.ts'
 const fundSandboxMember = sandboxOperation({
   route: 'POST /v1/sandbox/members/:memberId/fund',
   scope: 'pay:write',
-  roles: building,
   sdk: 'sandbox.members.fund',
   summary: 'Give a member pay',
   description: 'Uploads a pay run with one line for the member, which is available immediately.',
@@ -55,7 +53,6 @@ const fundSandboxMember = sandboxOperation({
 const activateSandboxMember = sandboxOperation({
   route: 'POST /v1/sandbox/members/:memberId/activate',
   scope: 'members:write',
-  roles: building,
   sdk: 'sandbox.members.activate',
   summary: 'Activate a member',
   description: 'Activates an invited member, as if the member had accepted. Idempotent.',
@@ -73,7 +70,6 @@ const activateSandboxMember = sandboxOperation({
 const provokeSandboxJob = sandboxOperation({
   route: 'POST /v1/sandbox/members/jobs',
   scope: 'members:write',
-  roles: building,
   answerMsMax,
   sdk: 'sandbox.memberJobs.provoke',
   summary: 'Take a member job through a transition',

@@ -3,14 +3,12 @@ import { named } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { amountMax, fromWire, toWire } from '../kernel/money.ts'
 import * as partners from '../partners/partners.ts'
-import { building } from '../users/roles.ts'
 import { sandboxOperation } from './operation.ts'
 import { FloatFunded, MoneyToAdd, Paused } from './schema.ts'
 
 const fundSandboxFloat = sandboxOperation({
   route: 'POST /v1/sandbox/float',
   scope: 'pay:write',
-  roles: building,
   sdk: 'sandbox.fundFloat',
   summary: 'Fund the float',
   description: 'Adds money to the partner’s float in one of its currencies, as the operator does after a transfer.',
@@ -63,7 +61,6 @@ function pausing({ verb, isPaused, summary, description }: PauseOperation) {
   return sandboxOperation({
     route: `POST /v1/sandbox/${verb}`,
     scope: 'pay:write',
-    roles: building,
     sdk: `sandbox.${verb}`,
     summary,
     description,

@@ -1,12 +1,16 @@
 import type { TSchema } from 'typebox'
 import { type Declared, declaredAs } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
+import { building } from '../users/roles.ts'
 import type { SandboxContext } from './operation-context.ts'
 
 // The move of a clock or the tasks that run immediately, the wait for caches of keys, and the response.
 export const answerMsMax = 30_000
 
-/** Declares an operation of the sandbox, which a live installation answers like any unknown path. */
+/**
+ * Declares an operation of the sandbox, which a live installation answers like any unknown path. Unless it says otherwise, it is for the
+ * users who build on the API.
+ */
 export function sandboxOperation<
   P extends TSchema | undefined = undefined,
   Q extends TSchema | undefined = undefined,
@@ -14,5 +18,5 @@ export function sandboxOperation<
   Result = unknown,
 >(declared: Declared<'tag', P, Q, B, SandboxContext, Result>) {
   const problems: ProblemName[] = ['UnknownPath', ...(declared.problems ?? [])]
-  return declaredAs<SandboxContext>({ ...declared, tag: 'Sandbox', problems })
+  return declaredAs<SandboxContext>({ roles: building, ...declared, tag: 'Sandbox', problems })
 }

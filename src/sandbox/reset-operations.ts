@@ -4,7 +4,6 @@ import { conflict, Problem } from '../kernel/errors.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
 import * as members from '../members/members.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
-import { building } from '../users/roles.ts'
 import { bankTasks } from './bank.ts'
 import { readClock } from './clock.ts'
 import { sandboxOperation } from './operation.ts'
@@ -19,7 +18,6 @@ const answerMsMax = 10 * 60_000
 const seedSandbox = sandboxOperation({
   route: 'POST /v1/sandbox/seed',
   scope: 'pay:write',
-  roles: building,
   answerMsMax,
   sdk: 'sandbox.seed',
   summary: 'Seed the sandbox',
@@ -57,7 +55,6 @@ const seedSandbox = sandboxOperation({
 const resetSandbox = sandboxOperation({
   route: 'POST /v1/sandbox/reset',
   scope: 'pay:write',
-  roles: building,
   answerMsMax,
   sdk: 'sandbox.reset',
   summary: 'Reset the sandbox',

@@ -252,7 +252,12 @@ function start(cluster: Cluster, settings: Record<string, string>): Start {
   removeStaleLock(join(socketDir, '.s.PGSQL.5432.lock'), pgdata)
   rotateLog(cluster)
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
-  const options = Object.entries({ ...serverSettings, ...machineSettings(), unix_socket_directories: socketDir, ...settings })
+  const options = Object.entries({
+    ...serverSettings,
+    ...machineSettings(),
+    unix_socket_directories: socketDir,
+    ...settings,
+  })
   const child = spawnKeeper(cluster, [
     '',
     ...[join(binaries, 'bin/postgres'), '-D', pgdata],

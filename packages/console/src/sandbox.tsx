@@ -21,7 +21,7 @@ export function SandboxBand() {
     <section aria-label="Sandbox">
       <button
         type="button"
-        class="band"
+        class="band row"
         onClick={() => {
           sandboxIsOpen.value = true
         }}
@@ -78,7 +78,7 @@ function SandboxDrawer() {
       <Clock />
       {may('developer') && (
         <>
-          <section class="stack-s">
+          <section class="stack stack-s">
             <h3>Fault for the next payment</h3>
             <div class="button-list">
               {faults.map(([fault, title]) => (
@@ -88,14 +88,14 @@ function SandboxDrawer() {
               ))}
             </div>
           </section>
-          <section class="stack-s">
+          <section class="stack stack-s">
             <h3>On-demand pay</h3>
             <div class="button-list">
               <Button act={() => act(() => api.sandbox.pause(), 'Paused; new intents are rejected', '')}>Pause</Button>
               <Button act={() => act(() => api.sandbox.resume(), 'Resumed', '')}>Resume</Button>
             </div>
           </section>
-          <section class="stack-s">
+          <section class="stack stack-s">
             <h3>Start over</h3>
             <p class="quiet">
               Replaces every member, payment and ledger entry of this partner. Settings, tiers, API keys and webhooks
@@ -147,7 +147,7 @@ function Clock() {
   const move = (body: (typeof moves)[number][1]) => act(() => api.sandbox.clock.move(body), describeMove, '')
   const ran = isMoving ? [] : (value?.lastMove?.ran ?? [])
   return (
-    <section class="stack-s">
+    <section class="stack stack-s">
       <h3>Clock</h3>
       <KeyValues
         entries={[

@@ -32,8 +32,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
         Skip to the content
       </a>
       <aside class="side">
-        <div class="side-head">
-          <a class="brand" href={at('')}>
+        <div class="side-head row ends">
+          <a class="brand row" href={at('')}>
             <Mark />
             Midmonth
           </a>
@@ -53,7 +53,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <PartnerSwitcher />
           <button
             type="button"
-            class="search-button"
+            class="search-button row"
             onClick={() => {
               paletteIsOpen.value = true
             }}
@@ -149,7 +149,7 @@ function Reader() {
         <span>{user?.name}</span>
         <span class="quiet">{user?.email}</span>
       </a>
-      <div class="reader-actions">
+      <div class="reader-actions row">
         <IconButton icon="sun" label="Change the theme" act={nextTheme} />
         <IconButton icon="help" label="Help" hint="Help (?)" act={openHelp} />
         <TextButton act={() => void signOut()}>Sign out</TextButton>

@@ -39,7 +39,7 @@ export function CycleCalendar({ month, today, cycles, payRuns, hrefOfMonth }: Cy
   }
   return (
     <section class="calendar" aria-label="Calendar of pay cycles">
-      <header class="calendar-head">
+      <header class="calendar-head row">
         <h2 aria-live="polite">{formats.month.format(dateOf(`${month}-01`))}</h2>
         <a
           class="icon-button"

@@ -32,7 +32,7 @@ export function DropZone({
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: dropping is an alternative; the label handles keyboard and pointer.
     <div
-      class={`drop-zone${isOver ? ' drop-zone-over' : ''}`}
+      class={`drop-zone row${isOver ? ' drop-zone-over' : ''}`}
       onDragOver={event => {
         event.preventDefault()
         setIsOver(true)

@@ -25,7 +25,7 @@ export function useFilters() {
 }
 
 export function FilterBar({ children }: { children: ComponentChildren }) {
-  return <search class="filters">{children}</search>
+  return <search class="filters row row-wrap below-s">{children}</search>
 }
 
 type ChoiceProps = {
@@ -108,7 +108,7 @@ export function TextFilter({ label, name, isSearch = false }: { label: string; n
     if (input.current !== null && input.current.value.trim() !== value) input.current.value = value
   }, [value])
   return (
-    <label class="filter-field">
+    <label class="filter-field row">
       <span class="hidden-label">{label}</span>
       <input
         ref={input}
@@ -147,7 +147,7 @@ export function SpanFilter() {
 export function DayFilter({ label, name }: { label: string; name: string }) {
   const filters = useFilters()
   return (
-    <label class="filter-field">
+    <label class="filter-field row">
       <span>{label}</span>
       <input type="date" value={filters.get(name)} onChange={event => filters.set(name, event.currentTarget.value)} />
     </label>

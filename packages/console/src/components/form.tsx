@@ -224,7 +224,7 @@ export function Field({
 }) {
   const problem = useProblem(name, ...problemsOf)
   return (
-    <label class="field">
+    <label class="field stack">
       <span>{label}</span>
       <input
         // The JSX types expect one literal; all of these types take the same attributes.
@@ -269,7 +269,7 @@ export function Choice({ label, name, value, choices, missing }: ChoiceProps) {
   const problem = useProblem(name)
   const titles = Array.isArray(choices) ? choices.map(each => [each, each]) : Object.entries(choices)
   return (
-    <label class="field">
+    <label class="field stack">
       <span>{label}</span>
       <select name={name} defaultValue={value}>
         {titles.map(([key, title]) => (
@@ -323,7 +323,7 @@ export function Options<Value extends string>({
 }) {
   const problem = useProblem(name)
   return (
-    <fieldset class="role-fields" aria-describedby={problem && `problem-${name}`}>
+    <fieldset class="role-fields stack" aria-describedby={problem && `problem-${name}`}>
       <legend>{label}</legend>
       {among.map(value => (
         <label key={value}>

@@ -27,7 +27,7 @@ export function Page({ title, back = listAbove(useLocation().path), actions, chi
   }, [title])
   return (
     <div class="page">
-      <header class="page-head">
+      <header class="page-head row row-wrap ends">
         <div>
           {back && (
             <a class="back" href={back.href}>
@@ -73,7 +73,7 @@ export function Panel({ id, title, aside, isFlush = false, children }: PanelProp
   return (
     <section id={id} class={`panel${isFlush ? ' panel-flush' : ''}`}>
       {title && (
-        <header class="panel-head">
+        <header class="panel-head row row-wrap ends">
           <h2>{title}</h2>
           {aside}
         </header>
@@ -86,7 +86,7 @@ export function Panel({ id, title, aside, isFlush = false, children }: PanelProp
 /** The state of a record, after the amount if it has one. */
 export function RecordHead({ amount, children }: { amount?: Money | null; children: ComponentChildren }) {
   return (
-    <div class="record-head">
+    <div class="row row-wrap above">
       {amount && (
         <span class="record-amount">
           <Amount money={amount} />
@@ -97,7 +97,9 @@ export function RecordHead({ amount, children }: { amount?: Money | null; childr
   )
 }
 
-export function KeyValues({ entries }: { entries: [string, ComponentChildren][] }) {
+type KeyValuesProps = { entries: [string, ComponentChildren][] }
+
+export function KeyValues({ entries }: KeyValuesProps) {
   return (
     <dl class="key-values">
       {entries.map(([key, value]) => (
@@ -107,6 +109,14 @@ export function KeyValues({ entries }: { entries: [string, ComponentChildren][] 
         </div>
       ))}
     </dl>
+  )
+}
+
+export function KeyValuesPanel({ title, entries }: KeyValuesProps & { title: string }) {
+  return (
+    <Panel title={title}>
+      <KeyValues entries={entries} />
+    </Panel>
   )
 }
 
@@ -123,7 +133,7 @@ type FigureProps = {
 /** A prominent figure with its name. */
 export function Figure({ title, money, children = <Amount money={money} />, note, isLeading = false }: FigureProps) {
   return (
-    <div class={`figure-card${isLeading ? ' figure-leading' : ''}`}>
+    <div class={`figure-card stack${isLeading ? ' figure-leading' : ''}`}>
       <span class="figure-title">{title}</span>
       <span class="figure-value">{children}</span>
       {note && <span class="figure-note">{note}</span>}
@@ -250,11 +260,11 @@ export function Drawer({ title, isOpen, focus = '', onClose, children }: DrawerP
     >
       {isOpen && (
         <div class="drawer-box">
-          <header class="drawer-head">
+          <header class="drawer-head row ends">
             <h2>{title}</h2>
             <IconButton icon="close" label="Close" act={onClose} />
           </header>
-          <div class="drawer-body">{children}</div>
+          <div class="drawer-body stack">{children}</div>
           <Toasts isInDrawer />
         </div>
       )}

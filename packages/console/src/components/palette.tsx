@@ -51,7 +51,7 @@ export function Palette() {
   return (
     <Dialog look="palette" label="Search" isOpen={paletteIsOpen.value} onOpened={onOpened} onClose={close}>
       <div class="palette-box">
-        <label class="palette-field">
+        <label class="palette-field row">
           <Icon name="search" />
           <span class="hidden-label">Search for a page or a record</span>
           <input
@@ -93,7 +93,7 @@ export function Palette() {
             <div
               key={entry.key}
               id={`palette-${index}`}
-              class="palette-entry"
+              class="palette-entry row"
               role="option"
               tabIndex={-1}
               aria-selected={index === chosen}

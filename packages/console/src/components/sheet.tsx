@@ -36,7 +36,7 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
   const counts = countsOf(problems)
   const chosen = column === undefined ? problems : problems.filter(({ columns }) => columns.has(column))
   return (
-    <div class="stack-s" role="alert">
+    <div class="stack stack-s" role="alert">
       <h2 class="bad">
         {problems.length === 1
           ? 'One row has'
@@ -46,7 +46,7 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
       {others.map(message => (
         <p key={message}>{message}</p>
       ))}
-      <div class="sheet-tools">
+      <div class="sheet-tools row row-wrap">
         {counts.size > 1 && (
           <Chips
             label="Show only the errors of one column"

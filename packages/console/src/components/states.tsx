@@ -6,7 +6,7 @@ import { CopyButton } from './values.tsx'
 /** Grey bars in the shape of the content to come. */
 export function Skeleton({ lines = 6 }: { lines?: number }) {
   return (
-    <div class="skeleton" role="status" aria-label="Loading">
+    <div class="skeleton stack" role="status" aria-label="Loading">
       {Array.from({ length: lines }, (_, index) => (
         <span key={index} class={`bar bar-${index % 4}`} />
       ))}
@@ -16,7 +16,7 @@ export function Skeleton({ lines = 6 }: { lines?: number }) {
 
 export function Empty({ title, children, curl }: { title: string; children?: ComponentChildren; curl?: string }) {
   return (
-    <div class="empty">
+    <div class="empty stack">
       <h2>{title}</h2>
       {children && <p>{children}</p>}
       {curl && <Code text={curl} label="Copy the request" />}
@@ -49,7 +49,7 @@ export function Secret({ text, label, children }: { text: string; label: string;
 export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { title, advice, requestId } = explain(error)
   return (
-    <div class="empty failure" role="alert">
+    <div class="empty failure stack" role="alert">
       <h2>{title}</h2>
       <p>{advice}</p>
       {requestId && (

@@ -8,9 +8,9 @@ export const drawersOpen = signal(0)
 export function Toasts({ isInDrawer = false }: { isInDrawer?: boolean }) {
   if (!isInDrawer && drawersOpen.value > 0) return null
   return (
-    <div class="toasts" role="status" aria-live="polite">
+    <div class="toasts stack" role="status" aria-live="polite">
       {toasts.value.map(({ id, text, kind, undo }) => (
-        <div key={id} class={`toast toast-${kind}`}>
+        <div key={id} class={`toast row toast-${kind}`}>
           <span>{text}</span>
           {undo && (
             <button type="button" class="toast-undo" onClick={undo}>

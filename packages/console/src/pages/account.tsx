@@ -101,7 +101,7 @@ function SecondFactor() {
   if (recoveryCodes !== undefined)
     return (
       <Panel title="Second factor">
-        <div class="stack-s">
+        <div class="stack stack-s">
           <p>
             The second factor is on. Store these recovery codes: each signs you in once if you lose your device, and
             they are not shown again.

@@ -38,7 +38,7 @@ export default function CyclePage() {
         )
       }
     >
-      <div class="record-head">
+      <div class="row row-wrap above">
         <State state={value.status} />
         {value.status === 'Closed' && <SettledBy id={id} />}
         <span class="record-to">{daysLeft(value, today)}</span>
@@ -238,7 +238,7 @@ function Sides({ lines, outcomes, shortfallPolicy }: SidesProps) {
       {sides.map(({ outcome, title, meaning, none }) => {
         const count = outcomes[outcome]
         return (
-          <section key={outcome} class="side-by-side" aria-label={title}>
+          <section key={outcome} class="side-by-side stack" aria-label={title}>
             <h3>
               <State state={outcome} tone={count === 0 ? 'calm' : undefined} /> {formatNumber(count)}
             </h3>

@@ -92,7 +92,7 @@ function SettlementState({ cycle: { id } }: { cycle: PayCycle }) {
   if (error instanceof ApiError && error.status === 404) return <State state="to settle" tone="wait" />
   if (value === undefined) return null
   return (
-    <span class="facts">
+    <span class="facts row row-wrap">
       <State state="settled" />
       {settled && (
         <span class="quiet">

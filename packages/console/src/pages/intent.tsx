@@ -1,7 +1,7 @@
 import type { WithdrawalIntent } from '@midmonth/sdk'
 import { useRoute } from 'preact-iso'
 import { api } from '../api.ts'
-import { KeyValues, Page, Panel, PendingPage, RecordHead } from '../components/layout.tsx'
+import { KeyValuesPanel, Page, Panel, PendingPage, RecordHead } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Skeleton } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
@@ -28,19 +28,18 @@ export default function IntentPage() {
         <Panel title={`Decided by tier ${value.tier}, version ${value.tierVersion}`}>
           {explanation ? <Rules explanation={explanation} /> : <Skeleton lines={4} />}
         </Panel>
-        <Panel title="Details">
-          <KeyValues
-            entries={[
-              ['Intent', <Id key="id" id={id} isLink={false} />],
-              ['Member', <MemberName key="member" id={value.memberId} />],
-              ['Amount', <Amount key="amount" money={value.amount} />],
-              ['Fee', <Amount key="fee" money={value.fee} />],
-              ['Payee name', value.payeeName],
-              ['Expires', <Time key="expires" at={value.expiresAt} />],
-              ['Withdrawal', <Id key="withdrawal" id={value.withdrawalId} />],
-            ]}
-          />
-        </Panel>
+        <KeyValuesPanel
+          title="Details"
+          entries={[
+            ['Intent', <Id key="id" id={id} isLink={false} />],
+            ['Member', <MemberName key="member" id={value.memberId} />],
+            ['Amount', <Amount key="amount" money={value.amount} />],
+            ['Fee', <Amount key="fee" money={value.fee} />],
+            ['Payee name', value.payeeName],
+            ['Expires', <Time key="expires" at={value.expiresAt} />],
+            ['Withdrawal', <Id key="withdrawal" id={value.withdrawalId} />],
+          ]}
+        />
       </div>
     </Page>
   )

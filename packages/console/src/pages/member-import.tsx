@@ -53,7 +53,7 @@ export default function MemberImportPage() {
         </>
       }
     >
-      <div class="record-head">
+      <div class="row row-wrap above">
         <State state={progress.type} />
         <span class="record-to">
           sent <Time at={createdAt} />
@@ -61,7 +61,7 @@ export default function MemberImportPage() {
         <Id id={id} isLink={false} />
       </div>
       {isMoving && (
-        <p class="progress">
+        <p class="progress row">
           <progress max={Math.max(progress.totalActions, 1)} value={progress.totalComplete} aria-label="Progress" />
           {formatNumber(progress.totalComplete)} of {formatNumber(progress.totalActions)}
         </p>

@@ -17,7 +17,7 @@ import { BadButton, Button, TextButton } from '../components/button.tsx'
 import { ExportButton, type ExportColumn } from '../components/export.tsx'
 import { DayFilter, useFilters } from '../components/filters.tsx'
 import { Field, Form } from '../components/form.tsx'
-import { Drawer, DrawerButton, Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { Drawer, DrawerButton, Figure, KeyValuesPanel, Page, PendingPage } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
 import { ReasonButton } from '../components/reason.tsx'
@@ -55,7 +55,7 @@ function LoadedMember({ member }: { member: Member }) {
   )
   return (
     <Page title={`${firstName} ${lastName}`} actions={<Actions member={member} onChange={() => setChanging('')} />}>
-      <div class="record-head">
+      <div class="row row-wrap above">
         <State state={status} />
         <span class="record-to">{member.email}</span>
       </div>
@@ -104,19 +104,18 @@ function LoadedMember({ member }: { member: Member }) {
           />
         </div>
         <div class="stack">
-          <Panel title="Details">
-            <KeyValues
-              entries={[
-                ['Member', <Id key="id" id={memberId} isLink={false} />],
-                ['Worker id', <Id key="worker" id={member.workerId} isWhole />],
-                ['Tier', member.tier],
-                ['Phone', member.phone ?? '–'],
-                ['Account', <Account key="account" memberId={memberId} account={member.accountDetails} />],
-                ['Date of birth', <Day key="dob" day={member.dob} />],
-                ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
-              ]}
-            />
-          </Panel>
+          <KeyValuesPanel
+            title="Details"
+            entries={[
+              ['Member', <Id key="id" id={memberId} isLink={false} />],
+              ['Worker id', <Id key="worker" id={member.workerId} isWhole />],
+              ['Tier', member.tier],
+              ['Phone', member.phone ?? '–'],
+              ['Account', <Account key="account" memberId={memberId} account={member.accountDetails} />],
+              ['Date of birth', <Day key="dob" day={member.dob} />],
+              ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
+            ]}
+          />
           <MetadataPanel metadata={member.metadata} />
         </div>
       </div>
@@ -183,7 +182,7 @@ const causesInWords: Partial<Record<RefusalCause, string>> = {
 function CannotWithdraw(props: RemedyProps) {
   const { message, cause } = props.refusal
   return (
-    <section class="refusal" aria-label="Cannot withdraw">
+    <section class="refusal row row-wrap ends" aria-label="Cannot withdraw">
       <div>
         <h2>Cannot withdraw</h2>
         <p>{causesInWords[cause] ?? `${message}.`}</p>
@@ -371,7 +370,7 @@ function statementColumns(withdrawals: ReadonlyMap<string, WithdrawalWithStatus>
         const href = hrefOfId(movementId)
         const title = reasonsInWords[reason] ?? inWords(reason)
         return (
-          <span class="facts">
+          <span class="facts row row-wrap">
             {href === undefined ? (
               title
             ) : (

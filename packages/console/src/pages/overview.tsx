@@ -34,7 +34,7 @@ export default function OverviewPage() {
         <Failure error={error} onRetry={reload} />
       ) : value === undefined ? (
         <div class="tiles">
-          <div class="panel tile">
+          <div class="panel tile stack">
             <Skeleton lines={6} />
           </div>
           <div class="panel">
@@ -61,7 +61,7 @@ function Programme({ overview }: { overview: Overview }) {
       <Waiting overview={overview} />
       {!isComplete && <p class="notice">The figures are being updated.</p>}
       <div class="tiles">
-        <div class="panel tile">
+        <div class="panel tile stack">
           <span class="figure-title">Withdrawn this cycle</span>
           <span class="figure-value">
             <Amount money={sorted[0]?.cycle.amount} />

@@ -223,7 +223,7 @@ function Confirm({ checked, problem, onSend, onDiscard }: ConfirmProps) {
 function Sending({ parts }: { parts: Part[] }) {
   const done = parts.filter(({ sent }) => sent !== null).length
   return (
-    <p class="progress" role="status">
+    <p class="progress row" role="status">
       {parts.length > 1 ? (
         <progress max={parts.length} value={done} aria-label="Progress" />
       ) : (
@@ -236,7 +236,7 @@ function Sending({ parts }: { parts: Part[] }) {
 
 function Sent({ payRunIds }: { payRunIds: PayRunId[] }) {
   return (
-    <section class="stack-s" aria-label="Uploaded pay runs">
+    <section class="stack stack-s" aria-label="Uploaded pay runs">
       <div role="status">
         <h2>{payRunIds.length === 1 ? 'The pay run was uploaded' : `${payRunIds.length} pay runs were uploaded`}</h2>
       </div>
@@ -255,7 +255,7 @@ function SentPayRun({ id }: { id: PayRunId }) {
   const { value } = useLoaded(`pay-run ${id}`, () => api.payRuns.get(id))
   return (
     <>
-      <span class="facts">
+      <span class="facts row row-wrap">
         <Id id={id} />
         {value && <State state={value.status} />}
         {value?.totals.map(total => (

@@ -5,7 +5,7 @@ import { actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
 import { authorName } from '../components/author.tsx'
 import { BadButton } from '../components/button.tsx'
-import { Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { Figure, KeyValuesPanel, Page, PendingPage } from '../components/layout.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
 import { useSummaries } from '../components/pay-run-summaries.ts'
 import { Id, State, Time } from '../components/values.tsx'
@@ -21,7 +21,7 @@ export default function PayRunPage() {
   if (value === undefined) return <PendingPage title="Pay run" error={error} onRetry={retry} />
   return (
     <Page title="Pay run" actions={<Revert payRun={value} />}>
-      <div class="record-head">
+      <div class="row row-wrap above">
         <State state={value.status} />
       </div>
       <div class="figures">
@@ -32,19 +32,18 @@ export default function PayRunPage() {
         ))}
       </div>
       <div class="narrow stack">
-        <Panel title="Details">
-          <KeyValues
-            entries={[
-              ['Pay run', <Id key="id" id={id} isLink={false} />],
-              ['Pay cycle', <Id key="cycle" id={value.payCycleId} />],
-              ['File', summary?.fileName ?? '–'],
-              ['Sent by', summary?.author ? authorName(summary.author) : '–'],
-              ['Sent', <Time key="created" at={value.createdAt} />],
-              ['Available from', <Time key="scheduled" at={value.availableAt ?? value.scheduledFor} />],
-              ['Reverted', <Time key="reverted" at={value.revertedAt} />],
-            ]}
-          />
-        </Panel>
+        <KeyValuesPanel
+          title="Details"
+          entries={[
+            ['Pay run', <Id key="id" id={id} isLink={false} />],
+            ['Pay cycle', <Id key="cycle" id={value.payCycleId} />],
+            ['File', summary?.fileName ?? '–'],
+            ['Sent by', summary?.author ? authorName(summary.author) : '–'],
+            ['Sent', <Time key="created" at={value.createdAt} />],
+            ['Available from', <Time key="scheduled" at={value.availableAt ?? value.scheduledFor} />],
+            ['Reverted', <Time key="reverted" at={value.revertedAt} />],
+          ]}
+        />
         <MetadataPanel metadata={value.metadata} />
       </div>
     </Page>

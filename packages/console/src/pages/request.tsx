@@ -1,7 +1,7 @@
 import type { LoggedRequest } from '@midmonth/sdk'
 import { useRoute } from 'preact-iso'
 import { api } from '../api.ts'
-import { KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { KeyValuesPanel, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { Code } from '../components/states.tsx'
 import { HttpStatus, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
@@ -15,7 +15,7 @@ export default function RequestPage() {
   if (value === undefined) return <PendingPage title="Request" error={error} onRetry={reload} />
   return (
     <Page title={`${value.method} ${value.route ?? value.path}`}>
-      <div class="record-head">
+      <div class="row row-wrap above">
         <HttpStatus status={value.status} />
         <span class="record-to">
           <Time at={value.createdAt} />, took {formatNumber(value.durationMs)} ms
@@ -30,7 +30,7 @@ export default function RequestPage() {
             </Panel>
           ))}
           <Panel title="The same request as curl">
-            <div class="stack-s">
+            <div class="stack stack-s">
               <Code text={curlOf(value)} label="Copy the request" />
               <p class="quiet">
                 Bodies and queries are not stored because they may contain personal data. Fill them in yourself.
@@ -38,29 +38,28 @@ export default function RequestPage() {
             </div>
           </Panel>
         </div>
-        <Panel title="Details">
-          <KeyValues
-            entries={[
-              ['Request', <Id key="id" id={value.id} isLink={false} />],
-              [
-                'Request id in the response',
-                <Id key="request" id={value.requestId} isLink={false} isWhole={value.requestId.length < 40} />,
-              ],
-              [value.keyId.startsWith('usr_') ? 'User' : 'API key', <Id key="key" id={value.keyId} />],
-              [
-                'Idempotency key',
-                value.idempotencyKey === null ? (
-                  '–'
-                ) : (
-                  <a key="idempotency" href={`${at('requests')}?key=${encodeURIComponent(value.idempotencyKey)}`}>
-                    {value.idempotencyKey}
-                  </a>
-                ),
-              ],
-              ['Record', <Id key="resource" id={value.resourceId} />],
-            ]}
-          />
-        </Panel>
+        <KeyValuesPanel
+          title="Details"
+          entries={[
+            ['Request', <Id key="id" id={value.id} isLink={false} />],
+            [
+              'Request id in the response',
+              <Id key="request" id={value.requestId} isLink={false} isWhole={value.requestId.length < 40} />,
+            ],
+            [value.keyId.startsWith('usr_') ? 'User' : 'API key', <Id key="key" id={value.keyId} />],
+            [
+              'Idempotency key',
+              value.idempotencyKey === null ? (
+                '–'
+              ) : (
+                <a key="idempotency" href={`${at('requests')}?key=${encodeURIComponent(value.idempotencyKey)}`}>
+                  {value.idempotencyKey}
+                </a>
+              ),
+            ],
+            ['Record', <Id key="resource" id={value.resourceId} />],
+          ]}
+        />
       </div>
     </Page>
   )

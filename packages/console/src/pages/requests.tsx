@@ -3,7 +3,7 @@ import { api } from '../api.ts'
 import { ErrorPlot } from '../components/error-plot.tsx'
 import { ExportButton, type ExportColumn } from '../components/export.tsx'
 import { FilterBar, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
-import { KeyValues, Page, Panel } from '../components/layout.tsx'
+import { KeyValuesPanel, Page } from '../components/layout.tsx'
 import { Failure } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { HttpStatus, Id, Time } from '../components/values.tsx'
@@ -90,18 +90,17 @@ function KeyInspector({ idempotencyKey }: { idempotencyKey: string }) {
   if (value === undefined) return null
   return (
     <div class="aside-panel">
-      <Panel title="Idempotency key">
-        <KeyValues
-          entries={[
-            ['Key', <Id key="key" id={value.key} isWhole isLink={false} />],
-            ['Operation', <code key="operation">{value.operation}</code>],
-            ['Response', <HttpStatus key="status" status={value.status} />],
-            ['Record', <Id key="resource" id={value.resourceId} />],
-            ['First used', <Time key="created" at={value.createdAt} />],
-            ['Replayed until', <Time key="expires" at={value.expiresAt} />],
-          ]}
-        />
-      </Panel>
+      <KeyValuesPanel
+        title="Idempotency key"
+        entries={[
+          ['Key', <Id key="key" id={value.key} isWhole isLink={false} />],
+          ['Operation', <code key="operation">{value.operation}</code>],
+          ['Response', <HttpStatus key="status" status={value.status} />],
+          ['Record', <Id key="resource" id={value.resourceId} />],
+          ['First used', <Time key="created" at={value.createdAt} />],
+          ['Replayed until', <Time key="expires" at={value.expiresAt} />],
+        ]}
+      />
     </div>
   )
 }

@@ -41,7 +41,7 @@ function Logo() {
           Members see the logo above their pay on the page that your link opens. Without a logo, they see the first
           letter of your name.
         </p>
-        <div class="logo-preview">
+        <div class="logo-preview row">
           {logo ? <Picture blob={logo} /> : <span class="logo-letter">{[...name][0]}</span>}
           <b>{name}</b>
           {logo && <BadButton act={remove}>Remove</BadButton>}

@@ -72,16 +72,16 @@ export function SignIn() {
             {problem}
           </p>
         )}
-        <label class="field">
+        <label class="field stack">
           <span>E-mail address</span>
           <input name="email" type="email" autocomplete="username" required />
         </label>
-        <label class="field">
+        <label class="field stack">
           <span>Password</span>
           <input name="password" type="password" autocomplete="current-password" required />
         </label>
         {needsTotp && (
-          <label class="field">
+          <label class="field stack">
             <span>Code from your authenticator app</span>
             <input name="totp" autocomplete="one-time-code" maxLength={40} required />
           </label>
@@ -105,7 +105,7 @@ function NeedsSetUp() {
   return (
     <SignInBox title="Set up Midmonth">
       <p>This installation has no operator yet. Do one of these on its server:</p>
-      <ul class="methods">
+      <ul class="methods stack stack-s">
         <li>
           Open the set-up link in the log of the service, or in the file <code>console-set-up-link</code> of its data
           folder. It works once; the service writes a new one at each start.
@@ -122,8 +122,8 @@ function NeedsSetUp() {
 export function SignInBox({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <main class="sign-in">
-      <div class="sign-in-box">
-        <h1>
+      <div class="sign-in-box stack">
+        <h1 class="row">
           <Mark /> {title}
         </h1>
         {children}

@@ -5,7 +5,7 @@ import { act, actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
 import { BadButton, Button, TextButton } from '../components/button.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
-import { Drawer, DrawerButton, KeyValues, Page, Panel, Pending, PendingPage } from '../components/layout.tsx'
+import { Drawer, DrawerButton, KeyValues, KeyValuesPanel, Page, Pending, PendingPage } from '../components/layout.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
 import { Code, Secret } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
@@ -24,25 +24,24 @@ export default function WebhookPage() {
   if (value === undefined) return <PendingPage title="Webhook" error={error} onRetry={retry} />
   return (
     <Page title={new URL(value.url).host} actions={<Actions webhook={value} />}>
-      <div class="record-head">
+      <div class="row row-wrap above">
         <State state={value.status} />
         <span class="record-to address">{value.url}</span>
       </div>
       <div class="columns">
         <Deliveries webhook={value} />
         <div class="stack">
-          <Panel title="Details">
-            <KeyValues
-              entries={[
-                ['Webhook', <Id key="id" id={id} isLink={false} />],
-                ['Events', <code key="types">{value.types.join(', ')}</code>],
-                ['Description', value.description ?? '–'],
-                ['Created', <Time key="created" at={value.createdAt} />],
-                ['Failing since', <Time key="failing" at={value.failingSince} />],
-                ['Disabled', value.disabledReason === null ? '–' : inWords(value.disabledReason)],
-              ]}
-            />
-          </Panel>
+          <KeyValuesPanel
+            title="Details"
+            entries={[
+              ['Webhook', <Id key="id" id={id} isLink={false} />],
+              ['Events', <code key="types">{value.types.join(', ')}</code>],
+              ['Description', value.description ?? '–'],
+              ['Created', <Time key="created" at={value.createdAt} />],
+              ['Failing since', <Time key="failing" at={value.failingSince} />],
+              ['Disabled', value.disabledReason === null ? '–' : inWords(value.disabledReason)],
+            ]}
+          />
           <MetadataPanel metadata={value.metadata} />
         </div>
       </div>
@@ -150,7 +149,7 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
     },
   ]
   return (
-    <div class="stack-s">
+    <div class="stack stack-s">
       <FilterBar>
         <ManyFilter label="State" name="state" values={states} />
       </FilterBar>
@@ -197,8 +196,8 @@ function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: Web
       )}
       <ol class="stack">
         {value.attempts.toReversed().map(attempt => (
-          <li key={attempt.number} class="stack-s">
-            <p class="facts">
+          <li key={attempt.number} class="stack stack-s">
+            <p class="facts row row-wrap">
               <HttpStatus status={attempt.status} />
               <Time at={attempt.at} />
               <span class="quiet">

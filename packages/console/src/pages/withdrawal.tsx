@@ -13,7 +13,7 @@ import { act, actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
 import { authorName } from '../components/author.tsx'
 import { BadButton, Button } from '../components/button.tsx'
-import { KeyValues, Page, Panel, PendingPage, RecordHead, type Step, Timeline } from '../components/layout.tsx'
+import { KeyValuesPanel, Page, Panel, PendingPage, RecordHead, type Step, Timeline } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
 import { Skeleton } from '../components/states.tsx'
@@ -66,34 +66,32 @@ function LoadedWithdrawal({ withdrawal }: { withdrawal: WithdrawalDetails }) {
         </Panel>
         <div class="stack">
           {payout?.proposal != null && <Proposed subject={payout.reference} proposal={payout.proposal} />}
-          <Panel title="Amounts">
-            <KeyValues
-              entries={[
-                ['Taken from pay', <Amount key="amount" money={amount} />],
-                ['Fee', <Amount key="fee" money={fee} />],
-                ['Paid out', <Amount key="net" money={netAmount} />],
-                ['Available after', <Amount key="after" money={withdrawal.balanceAfter} />],
-              ]}
-            />
-          </Panel>
-          <Panel title="Details">
-            <KeyValues
-              entries={[
-                ['Withdrawal', <Id key="id" id={id} isLink={false} />],
-                ['Intent', <Id key="intent" id={withdrawal.withdrawalIntentId} />],
-                ['Member', <Id key="member" id={memberId} />],
-                ['Pay cycle', <Id key="cycle" id={payCycleId} />],
-                ['Bank reference', <Id key="reference" id={withdrawal.paymentReference} isWhole />],
-                ['Expected', <Time key="expected" at={withdrawal.expectedAt} />],
-                ...(payout === undefined
-                  ? []
-                  : ([
-                      ['Rail', payout.rail],
-                      ['Batch', payout.batch === null ? 'None' : <Id key="batch" id={payout.batch.id} />],
-                    ] as [string, ComponentChildren][])),
-              ]}
-            />
-          </Panel>
+          <KeyValuesPanel
+            title="Amounts"
+            entries={[
+              ['Taken from pay', <Amount key="amount" money={amount} />],
+              ['Fee', <Amount key="fee" money={fee} />],
+              ['Paid out', <Amount key="net" money={netAmount} />],
+              ['Available after', <Amount key="after" money={withdrawal.balanceAfter} />],
+            ]}
+          />
+          <KeyValuesPanel
+            title="Details"
+            entries={[
+              ['Withdrawal', <Id key="id" id={id} isLink={false} />],
+              ['Intent', <Id key="intent" id={withdrawal.withdrawalIntentId} />],
+              ['Member', <Id key="member" id={memberId} />],
+              ['Pay cycle', <Id key="cycle" id={payCycleId} />],
+              ['Bank reference', <Id key="reference" id={withdrawal.paymentReference} isWhole />],
+              ['Expected', <Time key="expected" at={withdrawal.expectedAt} />],
+              ...(payout === undefined
+                ? []
+                : ([
+                    ['Rail', payout.rail],
+                    ['Batch', payout.batch === null ? 'None' : <Id key="batch" id={payout.batch.id} />],
+                  ] as [string, ComponentChildren][])),
+            ]}
+          />
           <MetadataPanel metadata={withdrawal.metadata} />
         </div>
       </div>
@@ -243,7 +241,7 @@ function stepsOf(
 
 function RequestFacts({ request }: { request: LoggedRequest }) {
   return (
-    <p class="facts">
+    <p class="facts row row-wrap">
       <Id id={request.id} />
       <span>
         {request.keyId.startsWith('usr_') ? 'User' : 'Key'} <Id id={request.keyId} />

@@ -56,7 +56,7 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
     }
   }
   return (
-    <div class="stack-s below-s">
+    <div class="stack stack-s below-s">
       <div class="halves">
         {byHand.map(({ name, currency }) => (
           <DropZone

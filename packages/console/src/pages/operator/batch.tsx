@@ -7,7 +7,7 @@ import { Icon } from '../../components/icon.tsx'
 import {
   DrawerButton,
   Figure,
-  KeyValues,
+  KeyValuesPanel,
   Page,
   Panel,
   PendingPage,
@@ -64,19 +64,18 @@ export default function BatchPage() {
           <Panel title="Timeline">
             <History batch={value} />
           </Panel>
-          <Panel title="Details">
-            <KeyValues
-              entries={[
-                ['Batch', <Id key="id" id={id} isLink={false} />],
-                ['Rail', value.rail],
-                ['Paid from', value.debtor === 'default' ? 'The rail’s account' : <Id key="of" id={value.debtor} />],
-                ['Speed', value.isInstant ? 'Instant' : 'Standard'],
-                ['File', value.fileName ?? '–'],
-                ['SHA-256 of the file', <Id key="sum" id={value.fileSha256} isWhole />],
-                ['Payee names', value.nameCheck ?? 'Not checked by the bank'],
-              ]}
-            />
-          </Panel>
+          <KeyValuesPanel
+            title="Details"
+            entries={[
+              ['Batch', <Id key="id" id={id} isLink={false} />],
+              ['Rail', value.rail],
+              ['Paid from', value.debtor === 'default' ? 'The rail’s account' : <Id key="of" id={value.debtor} />],
+              ['Speed', value.isInstant ? 'Instant' : 'Standard'],
+              ['File', value.fileName ?? '–'],
+              ['SHA-256 of the file', <Id key="sum" id={value.fileSha256} isWhole />],
+              ['Payee names', value.nameCheck ?? 'Not checked by the bank'],
+            ]}
+          />
         </div>
       </div>
     </Page>

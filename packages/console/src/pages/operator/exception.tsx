@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { announce } from '../../act.ts'
 import { amountIn, BorneBy, Choice, Field, Form, Options, ReasonField, readFields } from '../../components/form.tsx'
-import { KeyValues, Page, Panel, PendingPage, RecordHead } from '../../components/layout.tsx'
+import { KeyValuesPanel, Page, Panel, PendingPage, RecordHead } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
@@ -68,9 +68,7 @@ export default function ExceptionPage() {
           {value.closedAt === null && value.proposal !== null && <Proposed subject={id} proposal={value.proposal} />}
           {value.closedAt === null ? <Decide exception={value} /> : <Decided exception={value} />}
         </div>
-        <Panel title="Details">
-          <KeyValues entries={details} />
-        </Panel>
+        <KeyValuesPanel title="Details" entries={details} />
       </div>
     </Page>
   )
@@ -263,15 +261,14 @@ function PartnerField({ partnerId }: { partnerId: string | null }) {
 function Decided({ exception: { decision, note, closedBy, closedAt } }: { exception: PayoutException }) {
   const meaning = decision === 'applied' ? 'Closed automatically: a later answer explains it' : undefined
   return (
-    <Panel title="Decided">
-      <KeyValues
-        entries={[
-          ['Decision', decision === null ? '–' : (meaning ?? inWords(decision))],
-          ['Reason', note ?? '–'],
-          ['By', closedBy === 'system' ? 'Midmonth' : <Person key="by" who={closedBy} />],
-          ['When', <Time key="closed" at={closedAt} />],
-        ]}
-      />
-    </Panel>
+    <KeyValuesPanel
+      title="Decided"
+      entries={[
+        ['Decision', decision === null ? '–' : (meaning ?? inWords(decision))],
+        ['Reason', note ?? '–'],
+        ['By', closedBy === 'system' ? 'Midmonth' : <Person key="by" who={closedBy} />],
+        ['When', <Time key="closed" at={closedAt} />],
+      ]}
+    />
   )
 }

@@ -178,7 +178,7 @@ function Statement({ partner: { id, settings } }: { partner: Partner }) {
       empty="No fees in this month"
     >
       <div class="panel-body">
-        <label class="filter-field">
+        <label class="filter-field row">
           <span>Month</span>
           <input type="month" value={month} onChange={event => filters.set('month', event.currentTarget.value)} />
         </label>

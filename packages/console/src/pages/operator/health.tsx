@@ -1,6 +1,6 @@
 import { act } from '../../act.ts'
 import { Button } from '../../components/button.tsx'
-import { Decisions, Figure, KeyValues, Page, Panel, Pending } from '../../components/layout.tsx'
+import { Decisions, Figure, KeyValues, KeyValuesPanel, Page, Panel, Pending } from '../../components/layout.tsx'
 import { usePolling } from '../../components/polling.ts'
 import { Code } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -44,17 +44,16 @@ function LoadedHealth({ status }: { status: Status }) {
           <Workers status={status} />
           <Findings isSandbox={status.mode === 'sandbox'} />
         </div>
-        <Panel title="Installation">
-          <KeyValues
-            entries={[
-              ['Mode', status.mode],
-              ['Bank', status.bank ?? '–'],
-              ['PostgreSQL', database.postgres],
-              ['Schema', database.schema],
-              ['Rails', status.rails.map(({ name, currency }) => `${name} (${currency})`).join(', ') || '–'],
-            ]}
-          />
-        </Panel>
+        <KeyValuesPanel
+          title="Installation"
+          entries={[
+            ['Mode', status.mode],
+            ['Bank', status.bank ?? '–'],
+            ['PostgreSQL', database.postgres],
+            ['Schema', database.schema],
+            ['Rails', status.rails.map(({ name, currency }) => `${name} (${currency})`).join(', ') || '–'],
+          ]}
+        />
       </div>
     </div>
   )
@@ -171,7 +170,7 @@ function Findings({ isSandbox }: { isSandbox: boolean }) {
     <Panel title={isSandbox ? 'Before live mode' : open.length === 0 ? 'No findings' : plural(open.length, 'finding')}>
       <ul class="stack">
         {open.map(({ check, level, sentence, command }) => (
-          <li key={check + sentence} class="stack-s">
+          <li key={check + sentence} class="stack stack-s">
             <p class="finding">
               <State state={level} /> {sentence}
             </p>

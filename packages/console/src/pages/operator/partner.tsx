@@ -21,7 +21,7 @@ export default function Partner() {
   if (value === undefined) return <PendingPage title="Partner" error={error} onRetry={retry} />
   return (
     <Page title={value.name} actions={<Actions partner={value} />}>
-      <div class="record-head">
+      <div class="row row-wrap above">
         <PartnerStateOf state={value.state} />
         <Id id={id} isLink={false} />
         {(value.suspended ?? value.paused)?.reason && (

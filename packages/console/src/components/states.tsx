@@ -24,6 +24,14 @@ export function Empty({ title, children, curl }: { title: string; children?: Com
   )
 }
 
+/** An example request to copy, shown while a list is empty. */
+export function exampleRequest(path: string, body?: unknown): string {
+  const request = `curl ${location.origin}${path}`
+  const key = '-H "x-api-key: $MIDMONTH_API_KEY"'
+  if (body === undefined) return `${request} ${key}`
+  return [request, key, `-H 'content-type: application/json'`, `-d '${JSON.stringify(body)}'`].join(' \\\n  ')
+}
+
 /** A text to copy, such as a request, a key or a secret. */
 export function Code({ text, label }: { text: string; label: string }) {
   return (

@@ -6,6 +6,7 @@ import { CycleCalendar } from '../components/cycle-calendar.tsx'
 import { ExportButton } from '../components/export.tsx'
 import { useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
+import { exampleRequest } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { useToday } from '../components/today.ts'
 import { Day, Id, State, Time } from '../components/values.tsx'
@@ -58,7 +59,7 @@ export default function Cycles() {
           hrefOf={hrefOfRecord}
           empty="No pay cycles yet"
           hint="The operator sets the partner’s pay schedule."
-          curl={firstRequest()}
+          curl={exampleRequest('/v1/pay/cycles')}
         />
       </div>
     </Page>
@@ -115,8 +116,4 @@ export function daysLeft({ endDate, status }: Pick<PayCycle, 'endDate' | 'status
   const days = daysBetween(today, endDate)
   if (status === 'Closed' || days < 0) return ''
   return days === 0 ? 'ends today' : `${plural(days, 'day')} left`
-}
-
-function firstRequest(): string {
-  return `curl ${location.origin}/v1/pay/cycles -H "x-api-key: $MIDMONTH_API_KEY"`
 }

@@ -7,6 +7,7 @@ import { FilterBar, isSearchable, ManyFilter, TextFilter, useFilters } from '../
 import { DrawerButton, Page } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
 import { useNavigateIfHere } from '../components/navigate-if-here.ts'
+import { exampleRequest } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { State } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
@@ -67,7 +68,12 @@ export default function Members() {
         hrefOf={({ memberId }) => hrefOfId(memberId)}
         empty="No members yet"
         hint="Invite the first member here, import a file under Imports, or invite members from your server."
-        curl={firstRequest()}
+        curl={exampleRequest('/v1/members', {
+          email: 'sam@example.com',
+          firstName: 'Sam',
+          lastName: 'Okafor',
+          tier: 'Bronze',
+        })}
         noMatch="No members match"
         noMatchHint="Search by the beginning of the name, or by the full e-mail address, worker id or member id."
       />
@@ -90,10 +96,3 @@ const columns: Column<Member>[] = [
   { title: 'Worker id', cell: ({ workerId }) => workerId ?? <span class="quiet">–</span>, isMinor: true },
   { title: 'Tier', cell: ({ tier }) => tier },
 ]
-
-function firstRequest(): string {
-  return `curl ${location.origin}/v1/members \\
-  -H "x-api-key: $MIDMONTH_API_KEY" \\
-  -H 'content-type: application/json' \\
-  -d '{"email":"sam@example.com","firstName":"Sam","lastName":"Okafor","tier":"Bronze"}'`
-}

@@ -4,6 +4,7 @@ import { ExportButton } from '../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
 import { Page } from '../components/layout.tsx'
 import { type ShownPayRun, useSummaries } from '../components/pay-run-summaries.ts'
+import { exampleRequest } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
@@ -77,16 +78,11 @@ export default function PayRuns() {
         hrefOf={hrefOfRecord}
         empty="No pay runs yet"
         hint="A pay run reports what members have earned. The pay becomes available after the grace period."
-        curl={firstRequest()}
+        curl={exampleRequest('/v1/pay/run', {
+          payDetails: [{ memberId: 'mem_…', money: { amount: 12000, currency: 'GBP' } }],
+        })}
         noMatch="No pay runs match these filters"
       />
     </Page>
   )
-}
-
-function firstRequest(): string {
-  return `curl ${location.origin}/v1/pay/run \\
-  -H "x-api-key: $MIDMONTH_API_KEY" \\
-  -H 'content-type: application/json' \\
-  -d '{"payDetails":[{"memberId":"mem_…","money":{"amount":12000,"currency":"GBP"}}]}'`
 }

@@ -4,7 +4,7 @@ import { api } from '../api.ts'
 import { MainButton } from '../components/button.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { DrawerButton, Page } from '../components/layout.tsx'
-import { Secret } from '../components/states.tsx'
+import { exampleRequest, Secret } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Id, State, Time } from '../components/values.tsx'
 import { hrefOfRecord } from '../places.ts'
@@ -36,7 +36,7 @@ export default function Webhooks() {
         hrefOf={hrefOfRecord}
         empty="No webhooks yet"
         hint="A webhook delivers signed events to your server within seconds."
-        curl={firstRequest()}
+        curl={exampleRequest('/v1/webhooks', { url: 'https://example.com/midmonth' })}
       />
     </Page>
   )
@@ -75,11 +75,4 @@ function Create({ onStored }: { onStored: () => void }) {
       <Field label="Description" name="description" />
     </Form>
   )
-}
-
-function firstRequest(): string {
-  return `curl ${location.origin}/v1/webhooks \\
-  -H "x-api-key: $MIDMONTH_API_KEY" \\
-  -H 'content-type: application/json' \\
-  -d '{"url":"https://example.com/midmonth"}'`
 }

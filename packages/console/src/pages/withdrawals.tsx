@@ -4,7 +4,7 @@ import { ExportButton, type ExportColumn } from '../components/export.tsx'
 import { FilterBar, isSearchable, ManyFilter, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel, Pending } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
-import { Empty } from '../components/states.tsx'
+import { Empty, exampleRequest } from '../components/states.tsx'
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { hrefOfRecord } from '../places.ts'
@@ -50,7 +50,10 @@ export default function Withdrawals() {
           hrefOf={hrefOfRecord}
           empty="No withdrawals yet"
           hint="Your server creates an intent for a member and then completes it. This is the first of the two requests."
-          curl={firstRequest()}
+          curl={exampleRequest('/v1/pay/withdrawals/intent', {
+            memberId: 'mem_…',
+            amount: { amount: 5000, currency: 'GBP' },
+          })}
           noMatch="No withdrawals match these filters"
         />
       )}
@@ -111,10 +114,3 @@ const csvColumns: ExportColumn<WithdrawalWithStatus>[] = [
   'netAmount',
   ['currency', row => row.amount.currency],
 ]
-
-function firstRequest(): string {
-  return `curl ${location.origin}/v1/pay/withdrawals/intent \\
-  -H "x-api-key: $MIDMONTH_API_KEY" \\
-  -H 'content-type: application/json' \\
-  -d '{"memberId":"mem_…","amount":{"amount":5000,"currency":"GBP"}}'`
-}

@@ -2,7 +2,7 @@ import { useRoute } from 'preact-iso'
 import { act, announce } from '../../act.ts'
 import { MainButton, TextButton } from '../../components/button.tsx'
 import { ExportButton, type ExportColumn } from '../../components/export.tsx'
-import { Field, Form } from '../../components/form.tsx'
+import { Field } from '../../components/form.tsx'
 import { Icon } from '../../components/icon.tsx'
 import {
   DrawerButton,
@@ -16,7 +16,7 @@ import {
   Timeline,
 } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
-import { ReasonButton } from '../../components/reason.tsx'
+import { FormButton, ReasonButton } from '../../components/reason.tsx'
 import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { formatInZone, formatWhole, plural } from '../../format.ts'
@@ -214,9 +214,7 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
         </ReasonButton>
       )}
       {closedAt === null && status === 'building' && rail?.kind === 'files' && !(proposal && isOwn(proposal)) && (
-        <DrawerButton text="Close early" title="Close the batch early">
-          {close => <CloseEarly batch={batch} onDone={close} />}
-        </DrawerButton>
+        <CloseEarly batch={batch} />
       )}
       {needsApproval && !hasApproved(batch) && <MainButton act={approve}>Approve</MainButton>}
       {isByHand && status === 'approved' && !held && rail.hold === null && (
@@ -226,25 +224,27 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
   )
 }
 
-function CloseEarly({ batch: { id, proposal }, onDone }: { batch: PayoutBatch; onDone: () => void }) {
-  return (
+function CloseEarly({ batch: { id, proposal } }: { batch: PayoutBatch }) {
+  const about = (
     <>
-      <p>
-        No more payments can join the batch, and it can be approved and sent. The value date stays the same; later
-        payments go into another batch.{' '}
-        {proposal === null ? 'Another person must confirm.' : 'You are the second person, so the batch closes now.'}
-      </p>
-      <Form
-        submit={proposal === null ? 'Propose closing' : 'Close the batch'}
-        onSubmit={async ({ note = '' }) => {
-          const closed = await operators.closePayoutBatch(id, { note })
-          onDone()
-          announce(closed.closedAt === null ? 'Proposed; another person must confirm' : 'Closed', reloadPrefix)
-        }}
-      >
-        <Field label="Reason" name="note" note="For operators and the audit log" />
-      </Form>
+      No more payments can join the batch, and it can be approved and sent. The value date stays the same; later
+      payments go into another batch.{' '}
+      {proposal === null ? 'Another person must confirm.' : 'You are the second person, so the batch closes now.'}
     </>
+  )
+  return (
+    <FormButton
+      text="Close early"
+      title="Close the batch early"
+      submit={proposal === null ? 'Propose closing' : 'Close the batch'}
+      about={about}
+      onSubmit={async ({ note = '' }) => {
+        const closed = await operators.closePayoutBatch(id, { note })
+        announce(closed.closedAt === null ? 'Proposed; another person must confirm' : 'Closed', reloadPrefix)
+      }}
+    >
+      <Field label="Reason" name="note" note="For operators and the audit log" />
+    </FormButton>
   )
 }
 

@@ -27,7 +27,7 @@ export function SandboxBand() {
         }}
       >
         <Icon name="sandbox" />
-        <span class="band-text">
+        <span>
           Sandbox<span class="band-more">: no real money moves</span>
           {value !== undefined && value.aheadSeconds > 0 && (
             <>

@@ -50,68 +50,66 @@ export function Palette() {
   }
   return (
     <Dialog look="palette" label="Search" isOpen={paletteIsOpen.value} onOpened={onOpened} onClose={close}>
-      <div class="palette-box">
-        <label class="palette-field row">
-          <Icon name="search" />
-          <span class="hidden-label">Search for a page or a record</span>
-          <input
-            ref={input}
-            value={text}
-            placeholder="A page, an action, an id, a name or an e-mail address"
-            role="combobox"
-            aria-expanded={found.length > 0}
-            aria-controls="palette-list"
-            aria-activedescendant={found.length > 0 ? `palette-${chosen}` : undefined}
-            onInput={event => {
-              setText(event.currentTarget.value)
-              setChosen(0)
-            }}
-            onPaste={event => {
-              // A pasted id opens its record at once.
-              const pasted = event.clipboardData?.getData('text').trim() ?? ''
-              const href = hrefOfId(pasted)
-              if (href === undefined) return
+      <label class="palette-field row">
+        <Icon name="search" />
+        <span class="hidden-label">Search for a page or a record</span>
+        <input
+          ref={input}
+          value={text}
+          placeholder="A page, an action, an id, a name or an e-mail address"
+          role="combobox"
+          aria-expanded={found.length > 0}
+          aria-controls="palette-list"
+          aria-activedescendant={found.length > 0 ? `palette-${chosen}` : undefined}
+          onInput={event => {
+            setText(event.currentTarget.value)
+            setChosen(0)
+          }}
+          onPaste={event => {
+            // A pasted id opens its record at once.
+            const pasted = event.clipboardData?.getData('text').trim() ?? ''
+            const href = hrefOfId(pasted)
+            if (href === undefined) return
+            event.preventDefault()
+            close()
+            route(href)
+          }}
+          onKeyDown={event => {
+            // Set now: the dialog's close event arrives later, possibly after the next key has opened the palette again.
+            if (event.key === 'Escape') close()
+            const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+            if (step !== undefined) {
               event.preventDefault()
-              close()
-              route(href)
-            }}
-            onKeyDown={event => {
-              // Set now: the dialog's close event arrives later, possibly after the next key has opened the palette again.
-              if (event.key === 'Escape') close()
-              const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-              if (step !== undefined) {
-                event.preventDefault()
-                setChosen((chosen + step + found.length) % Math.max(found.length, 1))
-              }
-              if (event.key === 'Enter') void open(found[chosen])
-            }}
-          />
-        </label>
-        <div class="palette-list" id="palette-list" role="listbox" aria-label="Results">
-          {found.map((entry, index) => (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the field opens the chosen entry.
-            <div
-              key={entry.key}
-              id={`palette-${index}`}
-              class="palette-entry row"
-              role="option"
-              tabIndex={-1}
-              aria-selected={index === chosen}
-              onClick={() => void open(entry)}
-              onMouseMove={() => setChosen(index)}
-            >
-              <Icon name={entry.icon} />
-              <span>{entry.title}</span>
-              <span class="quiet">{entry.note}</span>
-            </div>
-          ))}
-        </div>
-        {found.length === 0 && (
-          <p class="palette-none quiet">
-            Nothing found. Search for a record by its full id, or for a member by the beginning of the name.
-          </p>
-        )}
+              setChosen((chosen + step + found.length) % Math.max(found.length, 1))
+            }
+            if (event.key === 'Enter') void open(found[chosen])
+          }}
+        />
+      </label>
+      <div class="palette-list" id="palette-list" role="listbox" aria-label="Results">
+        {found.map((entry, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the field opens the chosen entry.
+          <div
+            key={entry.key}
+            id={`palette-${index}`}
+            class="palette-entry row"
+            role="option"
+            tabIndex={-1}
+            aria-selected={index === chosen}
+            onClick={() => void open(entry)}
+            onMouseMove={() => setChosen(index)}
+          >
+            <Icon name={entry.icon} />
+            <span>{entry.title}</span>
+            <span class="quiet">{entry.note}</span>
+          </div>
+        ))}
       </div>
+      {found.length === 0 && (
+        <p class="palette-none quiet">
+          Nothing found. Search for a record by its full id, or for a member by the beginning of the name.
+        </p>
+      )}
     </Dialog>
   )
 }

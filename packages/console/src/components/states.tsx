@@ -8,7 +8,7 @@ export function Skeleton({ lines = 6 }: { lines?: number }) {
   return (
     <div class="skeleton stack" role="status" aria-label="Loading">
       {Array.from({ length: lines }, (_, index) => (
-        <span key={index} class={`bar bar-${index % 4}`} />
+        <span key={index} class="bar" />
       ))}
     </div>
   )

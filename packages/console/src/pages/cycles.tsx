@@ -73,9 +73,9 @@ function columnsFor({ mayBeSettled, today }: ColumnsForProps): Column<PayCycle>[
     {
       title: 'Days',
       cell: ({ startDate, endDate }) => (
-        <span class="days">
+        <>
           <Day day={startDate} short /> – <Day day={endDate} />
-        </span>
+        </>
       ),
     },
     { title: 'State', cell: ({ status }) => <State state={status} /> },

@@ -58,7 +58,7 @@ const columns: Column<LoggedRequest>[] = [
   {
     title: 'Request',
     cell: ({ method, route, path }) => (
-      <code class="route">
+      <code>
         {method} {route ?? path}
       </code>
     ),

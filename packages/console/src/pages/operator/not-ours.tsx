@@ -107,26 +107,28 @@ function Changes({ rule: { id, rail, text, note, status } }: { rule: PayoutRule 
       ({ status: after }) => (after === 'active' ? 'Confirmed' : 'Another person must confirm the rule'),
       'operator-rules',
     )
+  const button = (verb: string, press: () => unknown) => (
+    <Button act={press} label={`${verb} ${text}`}>
+      {verb}
+    </Button>
+  )
   return (
     <span class="actions">
-      {status === 'proposed' && (
-        <Button act={confirm} label={`Confirm ${text}`}>
-          Confirm
-        </Button>
+      {status === 'proposed' && button('Confirm', confirm)}
+      {status === 'active' &&
+        button(
+          'Pause',
+          change(() => operators.pausePayoutRule(id), 'Paused'),
+        )}
+      {status === 'paused' &&
+        button(
+          'Resume',
+          change(() => operators.resumePayoutRule(id), 'Resumed'),
+        )}
+      {button(
+        'End',
+        change(() => operators.endPayoutRule(id), 'Ended'),
       )}
-      {status === 'active' && (
-        <Button act={change(() => operators.pausePayoutRule(id), 'Paused')} label={`Pause ${text}`}>
-          Pause
-        </Button>
-      )}
-      {status === 'paused' && (
-        <Button act={change(() => operators.resumePayoutRule(id), 'Resumed')} label={`Resume ${text}`}>
-          Resume
-        </Button>
-      )}
-      <Button act={change(() => operators.endPayoutRule(id), 'Ended')} label={`End ${text}`}>
-        End
-      </Button>
     </span>
   )
 }

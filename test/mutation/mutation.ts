@@ -1,54 +1,146 @@
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { parseArgs } from 'node:util'
 import { filesBelow, importsOf } from '../architecture/imports.ts'
+import { instrument, type Mutant, type Run, runTests } from './instrumented.ts'
+import { faults } from './sql-faults.ts'
 
-// Changes the rules in every small way that Stryker knows, one mutant at a time, and lists the mutants that the tests which
-// import the file do not notice: npm run mutation [-- FILE...]. Stryker is fetched.
-const stryker = '@stryker-mutator/core@10.1.1'
+// Breaks the program on purpose, and lists the breakages that its tests do not notice; see README.md.
+//   npm run mutation                         every mutant of money, the rules and the lifecycle of withdrawals
+//   npm run mutation -- FILE...              every mutant of these files
+//   npm run mutation -- --sample 200         a sample of the mutants of bookings, batches and the books of payouts
+//   npm run mutation -- --sql [TEXT]         the faults of sql-faults.ts, or those whose names contain a text
+const { values, positionals } = parseArgs({
+  options: { sample: { type: 'string' }, seed: { type: 'string', default: '1' }, sql: { type: 'boolean' } },
+  allowPositionals: true,
+})
+
 const all = filesBelow('src')
-const rules = all.filter(file => /^src\/[^/]+\/rules\.ts$/.test(file))
-const named = process.argv.slice(2)
-const mutated = named.length > 0 ? named : ['src/kernel/money.ts', ...rules, 'src/withdrawals/lifecycle.ts']
+const rules = ['src/kernel/money.ts', ...all.filter(file => /\/rules\.ts$/.test(file)), 'src/withdrawals/lifecycle.ts']
+const books = all.filter(
+  file => /^src\/(withdrawals\/(bookings|batches)|batch\/batch|payouts\/books\/[^/]+)\.ts$/.test(file) && !isTest(file),
+)
+// Of the tests that reach the books, those whose subject they are.
+const testsOfBooks = all.filter(file =>
+  /^src\/(withdrawals|batch|payouts\/books|payouts\/channels\/(files|adyen)|float)\/[^/]+\.test\.ts$|^src\/(payouts\/payouts|operators\/rejected-batches)\.test\.ts$/.test(
+    file,
+  ),
+)
 
-const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-mutation-'))
-const failed: string[] = []
+const copy = mkdtempSync(path.join(tmpdir(), 'midmonth-mutation-'))
 try {
-  for (const file of mutated) if (!mutate(file)) failed.push(file)
+  copyProject()
+  if (values.sql === true) tryFaults()
+  else if (values.sample !== undefined)
+    await tryMutants(books, { countMax: Number(values.sample), tests: testsOfBooks })
+  else await tryMutants(positionals.length > 0 ? positionals : rules, {})
 } finally {
-  rmSync(folder, { recursive: true })
-}
-if (failed.length > 0) {
-  console.error(`Not tested: ${failed.join(', ')}`)
-  process.exitCode = 1
+  rmSync(copy, { recursive: true, force: true })
 }
 
-function mutate(file: string): boolean {
-  const importing = all.filter(each => each.endsWith('.test.ts') && importsOf(each, { types: false }).includes(file))
-  if (importing.length === 0) return false
-  // Starting a database for every mutant would take several times as long.
-  const pure = importing.filter(each => !readFileSync(each, 'utf8').includes('/harness/harness.ts'))
-  const tests = pure.length > 0 ? pure : importing
-  const config = pure.length > 0 ? '--config test/mutation/vitest.config.ts --root .' : '--bail 1'
-  console.log(`\n${file}, by ${tests.join(' ')}`)
-  const settings = path.join(folder, 'stryker.json')
-  writeFileSync(
-    settings,
-    JSON.stringify({
-      testRunner: 'command',
-      commandRunner: { command: `node_modules/.bin/vitest run ${config} ${tests.join(' ')}` },
-      mutate: [file],
-      reporters: ['clear-text'],
-      clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
-      tempDirName: path.join(folder, 'copies'),
-      ignorePatterns: ['/bench', '/docs', '/site'],
-      // Without plugins, and without the TypeScript compiler, which Stryker would import for a tsconfig.json.
-      ...{ plugins: [], checkers: [], tsconfigFile: 'none.json' },
-    }),
+/** Copies the files of the repository as they are now. What is installed and built is shared. */
+function copyProject(): void {
+  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
+  for (const file of files.split('\n')) {
+    if (file !== '' && existsSync(file)) cpSync(file, path.join(copy, file))
+  }
+  for (const shared of ['node_modules', 'packages/dist', 'packages/console/dist']) {
+    if (existsSync(shared)) symlinkSync(path.resolve(shared), path.join(copy, shared))
+  }
+}
+
+async function tryMutants(files: string[], { countMax, tests }: { countMax?: number; tests?: string[] }) {
+  const mutants = await instrument(copy, files)
+  const candidates = tests ?? testsOf(files)
+  console.log(`${mutants.length} mutants in ${files.length} files; ${candidates.length} test files`)
+  // Which mutants a test file runs through, and how long it takes.
+  const runs = runTests(copy, { names: candidates.map(file => [file]) })
+  const failing = runs.filter(run => !run.isPassed)
+  if (failing.length > 0)
+    throw new Error(`fail without a mutant: ${failing.map(run => run.tests.join(' ')).join(', ')}`)
+  const chosen = countMax === undefined ? mutants : sample(mutants, countMax)
+  const covered = chosen.map(mutant => ({ mutant, tests: testsOfMutant(mutant, runs) }))
+  const tried = covered.filter(each => each.tests.length > 0)
+  const results = runTests(copy, { names: tried.map(each => each.tests), mutants: tried.map(each => each.mutant.id) })
+  const killed = new Set(results.filter(run => !run.isPassed).map(run => run.mutant))
+  report(chosen, killed)
+}
+
+function testsOf(files: string[]): string[] {
+  const importing = all.filter(
+    each => isTest(each) && importsOf(each, { types: false }).some(file => files.includes(file)),
   )
-  const { status } = spawnSync('npm', ['exec', '--yes', `--package=${stryker}`, '--', 'stryker', 'run', settings], {
-    stdio: 'inherit',
-  })
-  return status === 0
+  // Tests of pure functions take milliseconds; a rule without any is tested through the API.
+  const pure = importing.filter(each => !readFileSync(each, 'utf8').includes('/harness/harness.ts'))
+  const uncovered = files.filter(file => !pure.some(test => importsOf(test, { types: false }).includes(file)))
+  return [
+    ...pure,
+    ...importing.filter(
+      test => !pure.includes(test) && importsOf(test, { types: false }).some(file => uncovered.includes(file)),
+    ),
+  ]
+}
+
+// The quickest first, since the first that fails ends the run.
+function testsOfMutant({ id }: Mutant, runs: Run[]): string[] {
+  return runs
+    .filter(run => run.covered.has(id))
+    .sort((a, b) => a.ms - b.ms)
+    .flatMap(run => run.tests)
+}
+
+function report(mutants: Mutant[], killed: Set<string | undefined>): void {
+  const survivors = mutants.filter(({ id }) => !killed.has(id))
+  for (const { file, line, code, replacement } of survivors) {
+    console.log(`\n${file}:${line}\n- ${code.slice(0, 300)}\n+ ${replacement.slice(0, 300)}`)
+  }
+  console.log('')
+  const files = [...new Set(mutants.map(({ file }) => file))]
+  for (const file of files) {
+    const ofFile = mutants.filter(each => each.file === file)
+    printShare(file, { killed: ofFile.filter(({ id }) => killed.has(id)).length, all: ofFile.length })
+  }
+  printShare('all', { killed: mutants.length - survivors.length, all: mutants.length })
+}
+
+function printShare(name: string, { killed, all }: { killed: number; all: number }): void {
+  console.log(`${((100 * killed) / all).toFixed(1).padStart(5)} %  ${killed} of ${all}  ${name}`)
+}
+
+// A linear congruential generator, so that a seed chooses the same mutants everywhere.
+function sample(mutants: Mutant[], countMax: number): Mutant[] {
+  let state = Number(values.seed)
+  const left = [...mutants]
+  const chosen: Mutant[] = []
+  while (chosen.length < countMax && left.length > 0) {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31
+    chosen.push(...left.splice(Math.floor((state / 2 ** 31) * left.length), 1))
+  }
+  return chosen
+}
+
+function tryFaults(): void {
+  const tests = [...all, ...filesBelow('test')].filter(isTest)
+  let noticed = 0
+  const chosen = faults.filter(({ what }) => what.includes(positionals[0] ?? ''))
+  for (const { what, file, from, to, tests: named } of chosen) {
+    const name = path.join(copy, file)
+    const text = readFileSync(name, 'utf8')
+    if (text.split(from).length !== 2) throw new Error(`${what}: ${file} does not have this text once: ${from}`)
+    writeFileSync(
+      name,
+      text.replace(from, () => to),
+    )
+    const [run] = runTests(copy, { names: [tests.filter(test => named.some(each => test.startsWith(each)))] })
+    writeFileSync(name, text)
+    if (run?.isPassed === false) noticed++
+    console.log(`${run?.isPassed === false ? 'noticed ' : 'SURVIVED'}  ${what}`)
+  }
+  printShare('faults in SQL', { killed: noticed, all: chosen.length })
+}
+
+function isTest(file: string): boolean {
+  return file.endsWith('.test.ts')
 }

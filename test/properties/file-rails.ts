@@ -63,7 +63,7 @@ export function isBankStep(step: { do: string }): step is BankStep {
   return bankSteps.some(each => each === step.do)
 }
 
-export type Debtor = 'default' | 'own'
+type Debtor = 'default' | 'own'
 
 /** Each partner has members paid in both currencies. Payments of the last partner come from a separate account. */
 export const partners = ['p0', 'p1', 'p2'] as const
@@ -83,7 +83,7 @@ export function debtorOf(partner: string): Debtor {
 }
 
 /** A withdrawal that was submitted, by its name. */
-export type Payment = {
+type Payment = {
   name: string
   partner: string
   rail: RailName
@@ -164,7 +164,7 @@ const creditDays = 1
 class Refused extends Error {}
 
 /** The partners' books, as far as a bank changes them. */
-export type Books = {
+type Books = {
   isSubmitted(withdrawal: string): boolean
   report(withdrawal: string, outcome: Outcome, restriction: Restriction | null): void
   move(partner: string, rail: RailName, amount: bigint): void

@@ -75,7 +75,7 @@ type Parts = {
 }
 
 /** Gives the channels that pay withdrawals. */
-export type Bank = (context: { db: Db; now: () => Date; partnerIdOf: (name: string) => string }) => Channel[]
+type Bank = (context: { db: Db; now: () => Date; partnerIdOf: (name: string) => string }) => Channel[]
 
 /**
  * The program on a real database, driven in terms of the model. Each step runs the operations and tasks that serve

@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => program.stop())
 
-const timeoutMs = 120_000 + runs * 2_000
+const timeoutMs = 120_000 + runs * 3_000
 
 test(`any interleaving of files, duplicates, losses and late returns ends with each withdrawal in one state and the books in balance, in ${runs} runs`, {
   timeout: timeoutMs,
@@ -148,6 +148,7 @@ const command = fc.oneof(
     isSubmitted: fc.boolean(),
   }),
   often(3, { do: is('submit', 'read', 'read', 'poll') }),
+  often(3, { do: is('cancel', 'close cycles') }),
   often(5, {
     do: is('send'),
     fault: is('none', 'none', 'none', 'killed before delivery', 'killed after delivery', 'not delivered'),
@@ -193,6 +194,15 @@ function* stepsOf(command: Command, scene: Scene): Generator<Step> {
       break
     case 'read':
       yield { do: 'read reports' }
+      break
+    case 'cancel': {
+      const withdrawal = world.unfinished().at(-1)
+      if (withdrawal !== undefined) yield { do: 'cancel withdrawal', withdrawal }
+      break
+    }
+    case 'close cycles':
+      wait(world, 24 * settings.cycleDays)
+      yield { do: 'close cycles' }
       break
     case 'poll':
       // No payment waits longer than a day for its next poll.
@@ -257,12 +267,15 @@ function* stepsOf(command: Command, scene: Scene): Generator<Step> {
 }
 
 function* withdrawal(world: World, { member, amount }: { member: string; amount: bigint }): Generator<Step> {
-  const asking: Step = { do: 'create intent', member, amount, currency: currencyOfRail[ofMember(member).rail] }
+  const currency = currencyOfRail[ofMember(member).rail]
+  const asking: Step = { do: 'create intent', member, amount, currency }
   // A member restricted after a bank's answer is refused, and then released.
   if (world.isRestricted(member)) {
     yield asking
     yield { do: 'release member', member }
   }
+  if (world.available(member) < amount)
+    yield { do: 'upload pay run', lines: [{ member, amount: 1_000_000n, currency }] }
   yield asking
   yield { do: 'complete intent', intent: world.newestIntent() }
 }

@@ -86,6 +86,7 @@ export function subjectOf(step: Step): string | undefined {
   if ('partner' in step) return step.partner
   if ('member' in step) return step.member
   if ('intent' in step) return step.intent
+  if ('withdrawal' in step) return step.withdrawal
   return 'lines' in step ? step.lines[0]?.member : undefined
 }
 

@@ -70,6 +70,9 @@ export class World {
       case 'poll withdrawals':
         this.bank.poll()
         return 'ok'
+      case 'close cycles':
+        for (const model of this.#models.values()) model.apply(step)
+        return 'ok'
       default:
         return this.#modelWith(subjectOf(step) ?? '').apply(step)
     }
@@ -85,6 +88,10 @@ export class World {
 
   isRestricted(member: string): boolean {
     return this.#modelWith(member).isRestricted(member)
+  }
+
+  available(member: string): bigint {
+    return this.#modelWith(member).available(member)
   }
 
   newestIntent(): string {

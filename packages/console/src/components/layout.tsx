@@ -112,7 +112,7 @@ export function KeyValues({ entries }: KeyValuesProps) {
   )
 }
 
-export function KeyValuesPanel({ title, entries }: KeyValuesProps & { title: string }) {
+export function KeyValuesPanel({ title = 'Details', entries }: KeyValuesProps & { title?: string }) {
   return (
     <Panel title={title}>
       <KeyValues entries={entries} />

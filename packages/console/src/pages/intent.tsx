@@ -29,7 +29,6 @@ export default function IntentPage() {
           {explanation ? <Rules explanation={explanation} /> : <Skeleton lines={4} />}
         </Panel>
         <KeyValuesPanel
-          title="Details"
           entries={[
             ['Intent', <Id key="id" id={id} isLink={false} />],
             ['Member', <MemberName key="member" id={value.memberId} />],

@@ -105,7 +105,6 @@ function LoadedMember({ member }: { member: Member }) {
         </div>
         <div class="stack">
           <KeyValuesPanel
-            title="Details"
             entries={[
               ['Member', <Id key="id" id={memberId} isLink={false} />],
               ['Worker id', <Id key="worker" id={member.workerId} isWhole />],

@@ -33,7 +33,6 @@ export default function PayRunPage() {
       </div>
       <div class="narrow stack">
         <KeyValuesPanel
-          title="Details"
           entries={[
             ['Pay run', <Id key="id" id={id} isLink={false} />],
             ['Pay cycle', <Id key="cycle" id={value.payCycleId} />],

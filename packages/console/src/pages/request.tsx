@@ -39,7 +39,6 @@ export default function RequestPage() {
           </Panel>
         </div>
         <KeyValuesPanel
-          title="Details"
           entries={[
             ['Request', <Id key="id" id={value.id} isLink={false} />],
             [

@@ -32,7 +32,6 @@ export default function WebhookPage() {
         <Deliveries webhook={value} />
         <div class="stack">
           <KeyValuesPanel
-            title="Details"
             entries={[
               ['Webhook', <Id key="id" id={id} isLink={false} />],
               ['Events', <code key="types">{value.types.join(', ')}</code>],

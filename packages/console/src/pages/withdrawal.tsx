@@ -76,7 +76,6 @@ function LoadedWithdrawal({ withdrawal }: { withdrawal: WithdrawalDetails }) {
             ]}
           />
           <KeyValuesPanel
-            title="Details"
             entries={[
               ['Withdrawal', <Id key="id" id={id} isLink={false} />],
               ['Intent', <Id key="intent" id={withdrawal.withdrawalIntentId} />],

@@ -65,7 +65,6 @@ export default function BatchPage() {
             <History batch={value} />
           </Panel>
           <KeyValuesPanel
-            title="Details"
             entries={[
               ['Batch', <Id key="id" id={id} isLink={false} />],
               ['Rail', value.rail],

@@ -68,7 +68,7 @@ export default function ExceptionPage() {
           {value.closedAt === null && value.proposal !== null && <Proposed subject={id} proposal={value.proposal} />}
           {value.closedAt === null ? <Decide exception={value} /> : <Decided exception={value} />}
         </div>
-        <KeyValuesPanel title="Details" entries={details} />
+        <KeyValuesPanel entries={details} />
       </div>
     </Page>
   )

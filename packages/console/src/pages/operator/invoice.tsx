@@ -37,7 +37,6 @@ export default function Invoice() {
           keyOf={({ day, tier }) => `${day} ${tier}`}
         />
         <KeyValuesPanel
-          title="Details"
           entries={[
             ['Partner', <Id key="partner" id={value.partnerId} />],
             ['From', <Day key="from" day={value.firstDay} />],

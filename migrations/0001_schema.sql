@@ -504,15 +504,21 @@ create table pay_cycles (
   end_date date not null,
   status text not null check (status in ('Open', 'Closed')),
   created_at timestamptz not null,
+  -- When it ended: from then on the next cycle is open.
   closed_at timestamptz,
+  -- When the last member's unused pay had been released. Only then are the deductions final.
+  released_at timestamptz,
   settled_at timestamptz,
   primary key (partner_id, id),
   constraint cycle_starts_before_it_ends check (start_date <= end_date),
   constraint one_cycle_per_start_date unique (partner_id, start_date),
   constraint closed_has_its_time check ((status = 'Closed') = (closed_at is not null)),
-  constraint only_closed_is_settled check (settled_at is null or status = 'Closed')
+  constraint only_closed_is_released check (released_at is null or status = 'Closed'),
+  constraint only_released_is_settled check (settled_at is null or released_at is not null)
 );
 create unique index one_open_cycle on pay_cycles (partner_id) where status = 'Open';
+-- Members may still have unused pay of only one ended cycle: the next cycle ends after it is released.
+create unique index one_cycle_releases on pay_cycles (partner_id) where status = 'Closed' and released_at is null;
 -- The reference of payroll's transfer is MMS and these characters.
 create index pay_cycles_by_reference on pay_cycles (upper(right(id, 14)));
 create trigger pay_cycles_initial_state before insert on pay_cycles
@@ -619,6 +625,8 @@ create table ledger_balances (
   member_id id not null,
   currency currency not null,
   available bigint not null default 0,
+  -- The pay cycle that `available` was earned in. Once that has ended, the member cannot withdraw it, and it is released.
+  pay_cycle_id id,
   owed bigint not null default 0,
   -- The latest member_sequence.
   transfer_count bigint not null default 0,
@@ -627,8 +635,18 @@ create table ledger_balances (
   constraint member_not_overdrawn check (available >= 0),
   constraint owed_is_not_negative check (owed >= 0),
   -- The largest integer that every JSON parser reads exactly.
-  constraint balance_fits_the_wire check (available <= 9007199254740991 and owed <= 9007199254740991)
+  constraint balance_fits_the_wire check (available <= 9007199254740991 and owed <= 9007199254740991),
+  constraint available_is_of_a_cycle check (available = 0 or pay_cycle_id is not null)
 );
+-- Unused pay of one cycle must be released before pay of another is added: no one spends old pay in a new cycle.
+create function refuse_pay_of_two_cycles() returns trigger language plpgsql as $$
+begin
+  raise exception 'pay of another cycle must be released first'
+    using errcode = 'check_violation', constraint = 'available_is_of_one_cycle', table = 'ledger_balances';
+end $$;
+create trigger ledger_balances_of_one_cycle before update on ledger_balances
+  for each row when (old.available > 0 and old.pay_cycle_id is distinct from new.pay_cycle_id)
+  execute function refuse_pay_of_two_cycles();
 
 -- The float of a partner: totals, and the changes not yet added to them. A change is a separate row, so that concurrent withdrawals
 -- of a partner do not wait for each other.

@@ -298,7 +298,7 @@ test('inserts, updates and deletes name only tables that the slice owns', () => 
 
 /** Reads of another slice's tables, each with the reason why it does not go through that slice's module. */
 const tableReads: Record<string, { [table: string]: string }> = {
-  closing: { ledger_balances: 'finds the members with available pay, page by page' },
+  closing: { ledger_balances: 'finds the members with unused pay of an ended cycle, page by page' },
   events: {
     metadata: 'adds the metadata of their objects to the events that it numbers, in one statement',
     partners: 'lists the feeds that have events without a position',
@@ -325,6 +325,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   },
   members: {
     ledger_balances: 'a member may change currency or leave only without a balance',
+    pay_cycles: 'only pay of the open cycle keeps a member in its currency',
     pay_run_lines: 'a member with pay in its grace period keeps the currency',
     pay_runs: 'a member with pay in its grace period keeps the currency',
     partners: 'joins the partner’s country, which phone numbers are read by',

@@ -171,9 +171,9 @@ async function insertMembers(
     [partnerId, payCycleId],
   )
   await client.query(
-    `insert into ledger_balances (partner_id, member_id, currency, available, transfer_count)
-     select $1, ${id('mem', 'n')}, 'GBP', ${pay}, 1 from ${numbers}`,
-    [partnerId],
+    `insert into ledger_balances (partner_id, member_id, currency, available, pay_cycle_id, transfer_count)
+     select $1, ${id('mem', 'n')}, 'GBP', ${pay}, $2, 1 from ${numbers}`,
+    [partnerId, payCycleId],
   )
 }
 

@@ -1,5 +1,4 @@
 import { sql, type Tx } from '../database/database.ts'
-import type { Currency } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
@@ -11,67 +10,109 @@ const limits = {
   workMsMax: 10_000,
 }
 
-// Keeps each statement well below a second; closing a cycle of a million members takes a few hundred of them.
-const membersMax = 5_000
+// A chunk holds the locks of this many members for about a tenth of a second. A withdrawal of one of them waits that long.
+const membersMax = 2_000
+
+type OfPartner = { partnerId: string; now: Date }
 
 /**
- * Closes a partner's open cycle once its last day is over, and opens the next one in the same transaction. Money that was not
- * withdrawn returns to the cycle's earned pay, which then equals the final deductions. Scheduled pay runs move to the next
- * cycle.
+ * Ends a partner's open cycle once its last day is over, and opens the next one in the same transaction. Scheduled pay runs move
+ * to the next cycle. This fixes the boundary: no pay is added to the ended cycle afterwards, and none of it can be withdrawn.
+ * Each member's unused pay is released by `releaseSome`, or by the first movement that concerns the member (`ledger.post`). Until
+ * then, a balance counts it as zero.
  *
- * No operation that moves pay can be half done: pay runs and refunds hold a share lock on the cycle, and completing a withdrawal
- * locks its member, which closing waits for. Such a withdrawal either counts in this cycle or finds the cycle closed. Idempotent:
- * a cycle is closed only while it is open and over, under its row lock.
- * @returns the closed and the newly opened cycle; undefined if the open cycle is not over
+ * No operation that moves pay can be half done: pay runs and refunds hold a share lock on the cycle, for which this waits. A
+ * withdrawal that is being completed holds its member's lock, and releasing that member's pay waits for it. Such a withdrawal
+ * either counts in the ended cycle or finds it closed. Idempotent: a cycle ends only while it is open and over, under its row
+ * lock. It waits until the cycle before it is released, so that unused pay is always of one ended cycle.
+ * @returns the ended and the newly opened cycle; undefined if the open cycle is not over or has to wait
  */
-export async function closeIfOver(
+export async function endIfOver(
   tx: Tx,
-  { partnerId, now }: { partnerId: string; now: Date },
+  { partnerId, now }: OfPartner,
 ): Promise<{ closed: payCycles.PayCycle; opened: payCycles.PayCycle } | undefined> {
-  // Overlapping holders of the cycle's share lock can outlast the usual lock timeout. The statement timeout covers that wait and
-  // the work.
-  await sql`
-    select set_config('lock_timeout', ${String(limits.lockMsMax)}, true),
-           set_config('statement_timeout', ${String(limits.lockMsMax + limits.workMsMax)}, true)`.execute(tx)
+  await waitLonger(tx)
   const cycle = await payCycles.lockOpen(tx, partnerId)
   const { timeZone, schedule } = await payCycles.readTerms(tx, partnerId)
   if (cycle === undefined || !payCycles.isOver(cycle, { timeZone, now })) return undefined
-  await release(tx, { partnerId, payCycleId: cycle.id, now })
+  if ((await payCycles.findReleasing(tx, partnerId)) !== undefined) return undefined
   const closed = await payCycles.markClosed(tx, { partnerId, cycle, now })
   const opened = await payCycles.open(tx, { partnerId, timeZone, span: cycleAfter(schedule, cycle), now })
   await payRuns.moveScheduled(tx, { partnerId, from: closed.id, to: opened.id })
   return { closed, opened }
 }
 
-// Locks members in id order, like every other operation. A member without an available balance cannot get one before the
-// cycle closes: everything that could raise it needs the share lock on the cycle.
-async function release(
+/**
+ * How far the members of an ended cycle have been gone through. The first pass skips members that are locked, so that a chunk never
+ * waits with a thousand members locked; the next pass waits for those that are left.
+ */
+export type Progress = { after: string; waits: boolean }
+export const start: Progress = { after: '', waits: false }
+
+/**
+ * Releases the unused pay of some members of the cycle that has ended: it returns to the cycle's earned pay. After the last
+ * member, the earned pay equals the final deductions, and the cycle's closing is announced. Idempotent: pay is released under
+ * its member's lock, and the progress only saves reading the members before it again.
+ * @returns where to continue; `closed` after the last member; undefined if no cycle is being released
+ */
+export async function releaseSome(
   tx: Tx,
-  { partnerId, payCycleId, now }: { partnerId: string; payCycleId: string; now: Date },
-): Promise<void> {
-  let memberIds: string[] = []
-  do {
-    memberIds = await lockMembersAfter(tx, { partnerId, after: memberIds.at(-1) ?? '' })
-    // Must follow the locks, so that it sees the withdrawals that they waited for.
-    const { rows } = await sql<{ memberId: string; currency: Currency; amount: bigint }>`
-      select member_id, currency, available as amount from ledger_balances
-       where partner_id = ${partnerId} and member_id = any(${memberIds}) and available > 0
-       order by member_id, currency`.execute(tx)
-    await ledger.post(tx, {
-      partnerId,
-      movementId: payCycleId,
-      reason: 'pay_cycle.closed',
-      transfers: rows.map(row => ({ debit: 'member_available', credit: 'earned_pay', payCycleId, ...row })),
-      now,
-    })
-  } while (memberIds.length > 0)
+  { partnerId, progress, now, countMax = membersMax }: OfPartner & { progress: Progress; countMax?: number },
+): Promise<Progress | 'closed' | undefined> {
+  await waitLonger(tx)
+  const cycle = await payCycles.lockReleasing(tx, partnerId)
+  if (cycle === undefined) return undefined
+  const of = { partnerId, payCycleId: cycle.id }
+  const memberIds = await listWithUnusedPay(tx, { ...of, after: progress.after, countMax })
+  const locked = await lockMembers(tx, { partnerId, memberIds, waits: progress.waits })
+  // Must follow the locks, so that it sees the withdrawals that they waited for.
+  const unused = await readUnusedPay(tx, { ...of, memberIds: locked.map(({ id }) => id) })
+  await ledger.release(tx, { partnerId, unused, now })
+  const last = memberIds.length < countMax ? undefined : memberIds.at(-1)
+  if (last !== undefined) return { ...progress, after: last }
+  // Nothing adds pay to an ended cycle, so once no member has unused pay, none will.
+  if ((await listWithUnusedPay(tx, { ...of, after: '', countMax: 1 })).length > 0) return { after: '', waits: true }
+  await payCycles.markReleased(tx, { partnerId, cycle, now })
+  return 'closed'
 }
 
-async function lockMembersAfter(tx: Tx, { partnerId, after }: { partnerId: string; after: string }): Promise<string[]> {
+/** Ends a cycle as `endIfOver` does, and releases the unused pay of all its members, in one transaction: for few members. */
+export async function closeIfOver(tx: Tx, of: OfPartner): ReturnType<typeof endIfOver> {
+  const turn = await endIfOver(tx, of)
+  for (let progress: Awaited<ReturnType<typeof releaseSome>> = start; typeof progress === 'object'; ) {
+    progress = await releaseSome(tx, { ...of, progress: { ...progress, waits: true } })
+  }
+  return turn
+}
+
+/** Overlapping holders of a cycle's share lock can outlast the usual lock timeout. The statement timeout covers wait and work. */
+async function waitLonger(tx: Tx): Promise<void> {
+  await sql`
+    select set_config('lock_timeout', ${String(limits.lockMsMax)}, true),
+           set_config('statement_timeout', ${String(limits.lockMsMax + limits.workMsMax)}, true)`.execute(tx)
+}
+
+type OfCycle = payCycles.OfCycle
+
+/** The members with unused pay of a cycle, in id order. @param after an id: only later ones */
+async function listWithUnusedPay(
+  tx: Tx,
+  { partnerId, payCycleId, after, countMax }: OfCycle & { after: string; countMax: number },
+): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     select distinct member_id as id from ledger_balances
-     where partner_id = ${partnerId} and member_id > ${after} and available > 0
-     order by member_id limit ${membersMax}`.execute(tx)
-  const members = await lockMembers(tx, { partnerId, memberIds: rows.map(row => row.id) })
-  return members.map(member => member.id)
+     where partner_id = ${partnerId} and member_id > ${after} and available > 0 and pay_cycle_id = ${payCycleId}
+     order by member_id limit ${countMax}`.execute(tx)
+  return rows.map(row => row.id)
+}
+
+async function readUnusedPay(
+  tx: Tx,
+  { partnerId, payCycleId, memberIds }: OfCycle & { memberIds: string[] },
+): Promise<ledger.UnusedPay[]> {
+  const { rows } = await sql<ledger.UnusedPay>`
+    select member_id, currency, pay_cycle_id, available as amount from ledger_balances
+     where partner_id = ${partnerId} and member_id = any(${memberIds}) and available > 0 and pay_cycle_id = ${payCycleId}
+     order by member_id, currency`.execute(tx)
+  return rows
 }

@@ -25,7 +25,7 @@ const readable = {
   installationKeys: 'number provider createdAt',
   invoiceLines: 'partnerId invoiceId day tier withdrawals fees givenBack feesGivenBack',
   invoices: 'partnerId id number currency status firstDay lastDay sum issuedAt paidReference paidOn',
-  ledgerBalances: 'partnerId memberId currency available owed transferCount',
+  ledgerBalances: 'partnerId memberId currency available payCycleId owed transferCount',
   ledgerFloatChanges: 'partnerId currency id floatChange pendingChange',
   ledgerFloatTotals: 'partnerId currency floatBalance pendingBalance',
   ledgerTransfers:
@@ -45,7 +45,7 @@ const readable = {
   partnerLogos: 'partnerId mediaType bytes changedAt',
   partners:
     'id name country timeZone autoActivate graceMinutes intentMinutes requestsPerSecond requestsBurst paused suspendedAt createdAt holdSeconds cycleSchedule cycleAnchor shortfallPolicy offboardReviewPercent reviewDays remittanceText metadataInEvents',
-  payCycles: 'partnerId id startDate endDate status createdAt closedAt settledAt',
+  payCycles: 'partnerId id startDate endDate status createdAt closedAt releasedAt settledAt',
   payRunLines: 'partnerId payRunId line memberId amount currency',
   payRuns:
     'partnerId id payCycleId status scheduledFor availableAt createdAt revertedAt lineCount memberCount totals fileName',

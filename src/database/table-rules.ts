@@ -55,7 +55,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   operatorKeys: { changes: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
   partnerLogos: 'free',
   partners: { protects: ['name', 'createdAt'] },
-  payCycles: { changes: ['status', 'closedAt', 'settledAt'] },
+  payCycles: { changes: ['status', 'closedAt', 'releasedAt', 'settledAt'] },
   payRunLines: 'append-only',
   payRuns: { changes: ['payCycleId', 'status', 'availableAt', 'revertedAt'] },
   payoutBatchApprovals: 'append-only',

@@ -184,6 +184,7 @@ export type DB = {
     memberId: string
     currency: Currency
     available: Generated<bigint>
+    payCycleId: string | null
     owed: Generated<bigint>
     transferCount: Generated<bigint>
   }
@@ -376,6 +377,7 @@ export type DB = {
     status: 'Closed' | 'Open'
     createdAt: Date
     closedAt: Date | null
+    releasedAt: Date | null
     settledAt: Date | null
   }
   payRunLines: {

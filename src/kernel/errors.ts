@@ -141,7 +141,7 @@ const rows = {
     status: 409,
     retry: 'if-retry-after',
     message: 'The withdrawal intent was cancelled; create a new one',
-    when: 'A request with the same idempotency key is in progress (`retry-after: 1`), or the state of the resource does not allow the operation: for example, the intent has expired, or the pay cycle is already closed or settled.',
+    when: 'A request with the same idempotency key is in progress (`retry-after: 1`), or the state of the resource does not allow the operation: for example, the intent has expired, or the pay cycle is closed, settled, or still closing (`retry-after: 5`).',
   },
   MemberNotFound: {
     order: 9,

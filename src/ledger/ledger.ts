@@ -46,26 +46,70 @@ export type Movement = { partnerId: string; movementId: string; reason: string; 
 /**
  * Books a movement and updates the members' balances. Only this module writes `ledger_*`.
  *
+ * First releases the unused pay of an ended cycle of each member whose available balance changes, so that pay of two cycles is
+ * never mixed. Members whom closing has not reached yet are thus closed by the first movement that concerns them. The caller's
+ * rules have counted their unused pay as zero.
+ *
  * The caller has locked the members in id order, because this updates several balances at once.
  * @throws the constraint `member_not_overdrawn` if a balance would fall below zero; the caller's rules prevent that
  */
 export async function post(tx: Tx, movement: Movement): Promise<void> {
-  const { partnerId, transfers } = movement
+  const { partnerId, transfers, now } = movement
   if (transfers.length === 0) return
-  const column = (name: 'memberId' | 'currency') => transfers.map(transfer => transfer[name] ?? null)
-  await sql`
-    insert into ledger_balances (partner_id, member_id, currency)
-    select distinct ${partnerId}, member_id, currency
-      from unnest(${column('memberId')}::text[], ${column('currency')}::text[]) as t (member_id, currency)
-     where member_id is not null
-     order by 2, 3
-        on conflict do nothing`.execute(tx)
+  const unused = await addBalances(tx, movement)
+  if (unused.length > 0) await release(tx, { partnerId, unused, now })
   await cachedSql`with ${postSql([movement])} select`.execute(tx)
+}
+
+/** Pay of a pay cycle that a member has not withdrawn. */
+export type UnusedPay = { memberId: string; currency: Currency; payCycleId: string; amount: bigint }
+
+/** Returns unused pay of ended cycles to the earned pay of its cycle. The caller has locked the members. */
+export async function release(
+  tx: Tx,
+  { partnerId, unused, now }: { partnerId: string; unused: UnusedPay[]; now: Date },
+): Promise<void> {
+  const movements = [...Map.groupBy(unused, ({ payCycleId }) => payCycleId)].map(([payCycleId, ofCycle]) => ({
+    partnerId,
+    movementId: payCycleId,
+    reason: 'pay_cycle.closed',
+    transfers: ofCycle.map(pay => ({ debit: 'member_available' as const, credit: 'earned_pay' as const, ...pay })),
+    now,
+  }))
+  await cachedSql`with ${postSql(movements)} select`.execute(tx)
+}
+
+/**
+ * Adds the balances that a movement needs and that do not exist yet.
+ * @returns the unused pay of other cycles than those whose pay the movement makes available or takes
+ */
+async function addBalances(tx: Tx, { partnerId, transfers }: Movement): Promise<UnusedPay[]> {
+  const column = (name: 'memberId' | 'currency') => transfers.map(transfer => transfer[name] ?? null)
+  const cycles = transfers.map(({ debit, credit, payCycleId = null }) =>
+    debit === 'member_available' || credit === 'member_available' ? payCycleId : null,
+  )
+  const { rows } = await sql<UnusedPay>`
+    with concerned as (
+      select distinct member_id, currency, pay_cycle_id
+        from unnest(${column('memberId')}::text[], ${column('currency')}::text[], ${cycles}::text[])
+               as t (member_id, currency, pay_cycle_id)
+       where member_id is not null
+    ), added as (
+      insert into ledger_balances (partner_id, member_id, currency)
+      select distinct ${partnerId}, member_id, currency from concerned order by 2, 3
+          on conflict do nothing
+    )
+    select b.member_id, b.currency, b.pay_cycle_id, b.available as amount
+      from concerned c
+      join ledger_balances b on b.partner_id = ${partnerId} and b.member_id = c.member_id and b.currency = c.currency
+     where b.available > 0 and b.pay_cycle_id <> c.pay_cycle_id
+     order by b.member_id, b.currency`.execute(tx)
+  return rows
 }
 
 /**
  * SQL of the `with` steps that book movements, for the statement that makes their other changes. The conditions of `post`
- * apply; in addition the members' balance rows must exist.
+ * apply; in addition the members' balance rows must exist, without unused pay of another cycle.
  *
  * A member's transfers are numbered under the member's lock. Neither request times nor transaction ids are in the order in
  * which the lock was held, and transaction ids do not survive a move to another server.
@@ -84,14 +128,16 @@ export function postSql(movements: Movement[]) {
         ${column('memberId')}::text[], ${column('payCycleId')}::text[], ${column('at')}::timestamptz[])
         with ordinality as t (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, place)
     ), moved as (
-      select partner_id, member_id, currency, ${availableChange} as available, ${owedChange} as owed, count(*) as transfers
+      select partner_id, member_id, currency, ${availableChange} as available, ${owedChange} as owed, count(*) as transfers,
+             max(case when 'member_available' in (debit, credit) then pay_cycle_id end) as pay_cycle_id
         from lines t
        where member_id is not null
        group by partner_id, member_id, currency
     ), balanced as (
       update ledger_balances b
          set available = b.available + moved.available, owed = b.owed + moved.owed,
-             transfer_count = b.transfer_count + moved.transfers
+             transfer_count = b.transfer_count + moved.transfers,
+             pay_cycle_id = coalesce(moved.pay_cycle_id, b.pay_cycle_id)
         from moved
        where b.partner_id = moved.partner_id and b.member_id = moved.member_id and b.currency = moved.currency
              ${onOnePartner('b', movements)}
@@ -160,25 +206,31 @@ export function floatSums({
              on total.partner_id = ${partnerId} and total.currency = ${currency} ${onOnePartner('total', rows)}`
 }
 
-/** A member's available balance. The caller has locked the member. */
+/** A member's available balance in the open pay cycle. The caller has locked the member. */
 export async function availableOf(
   tx: Tx,
-  { partnerId, memberId, currency }: { partnerId: string; memberId: string; currency: Currency },
+  {
+    partnerId,
+    memberId,
+    currency,
+    payCycleId,
+  }: { partnerId: string; memberId: string; currency: Currency; payCycleId: string },
 ): Promise<bigint> {
   const { rows } = await sql<{ available: bigint }>`
     select available from ledger_balances
-     where partner_id = ${partnerId} and member_id = ${memberId} and currency = ${currency}`.execute(tx)
+     where partner_id = ${partnerId} and member_id = ${memberId} and currency = ${currency}
+       and pay_cycle_id = ${payCycleId}`.execute(tx)
   return rows[0]?.available ?? 0n
 }
 
-/** The sum of the available balances of all members of a partner. Reads one row per member and currency. */
+/** The sum of the available balances of all members in the open pay cycle. Reads one row per member and currency. */
 export async function sumAvailable(
   db: Reader,
-  partnerId: string,
+  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
 ): Promise<{ currency: Currency; available: bigint }[]> {
   const { rows } = await sql<{ currency: Currency; available: bigint }>`
     select currency, sum(available)::bigint as available from ledger_balances
-     where partner_id = ${partnerId} group by currency`.execute(db)
+     where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId} group by currency`.execute(db)
   return rows
 }
 

@@ -192,7 +192,8 @@ async function loadState(
 
 /**
  * Finds the members that have or owe money in their given currency, including money in transit: a pay run in its grace period, or
- * a withdrawal that may still be returned. Balances do not change while the members are locked.
+ * a withdrawal that may still be returned. Unused pay of an ended cycle does not count. Balances do not change while the members
+ * are locked.
  */
 async function findWithMoney(
   tx: Tx,
@@ -205,7 +206,9 @@ async function findWithMoney(
     select member_id from asked a
      where exists (select from ledger_balances b
                     where b.partner_id = ${partnerId} and b.member_id = a.member_id and b.currency = a.currency
-                      and (b.available > 0 or b.owed > 0))
+                      and (b.owed > 0 or (b.available > 0 and exists (
+                        select from pay_cycles c
+                         where c.partner_id = b.partner_id and c.id = b.pay_cycle_id and c.status = 'Open'))))
         or exists (select from pay_run_lines l join pay_runs r on r.partner_id = l.partner_id and r.id = l.pay_run_id
                     where r.partner_id = ${partnerId} and r.status = 'Scheduled' and l.member_id = a.member_id
                       and l.currency = a.currency and l.amount <> 0)

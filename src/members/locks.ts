@@ -15,19 +15,23 @@ type OfMembers = { partnerId: string; memberIds: string[] }
  * 1. the idempotency key;
  * 2. the partner's row (floats, pauses) or a tier, which operators change; their holders take no lock of 3 to 6, so that a
  *    completed withdrawal can lock the partner's row last, for the low-float alert;
- * 3. the open pay cycle, for share, or for no key update to close it;
+ * 3. the open pay cycle, for share, or for no key update to close it; or the closed one that is being released;
  * 4. the members, in id order;
  * 5. their intents and withdrawals, in id order, and pay runs;
  * 6. their ledger balances, which only the lock holder of the member changes;
  * 7. the totals of the float, and last the event feed.
  * @param memberIds may contain duplicates and unknown ids
+ * @param options.waits whether to wait for members that are locked; if not, they are skipped
  * @returns the members that exist, in id order
  */
-export async function lockMembers(tx: Tx, { partnerId, memberIds }: OfMembers): Promise<LockedMember[]> {
+export async function lockMembers(
+  tx: Tx,
+  { partnerId, memberIds, waits = true }: OfMembers & { waits?: boolean },
+): Promise<LockedMember[]> {
   const { rows } = await sql<LockedMember>`
     select m.id, m.status, ${currencyOfMember} as currency, m.instructed_at from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])
-     ${lockOfMembers.waiting}`.execute(tx)
+     ${waits ? lockOfMembers.waiting : lockOfMembers.skipping}`.execute(tx)
   return rows
 }
 

@@ -105,16 +105,26 @@ export async function countByTier(
   return new Map(rows.map(({ tier, ...counts }) => [tier, counts]))
 }
 
-/** The available balances of the active members of a tier, in the order of their ids. @param after an id: only later ones */
+/**
+ * The balances of the active members of a tier that are available in the open pay cycle, in the order of the members' ids.
+ * @param after an id: only later ones
+ */
 export async function listAvailable(
   db: Reader,
-  { partnerId, tier, after, take }: { partnerId: string; tier: string; after: string; take: number },
+  {
+    partnerId,
+    tier,
+    payCycleId,
+    after,
+    take,
+  }: { partnerId: string; tier: string; payCycleId: string | undefined; after: string; take: number },
 ): Promise<{ memberId: string; available: bigint }[]> {
   const { rows } = await sql<{ memberId: string; available: bigint }>`
     select m.id as member_id, coalesce(b.available, 0)::bigint as available
       from members m
       join tiers t on t.partner_id = m.partner_id and t.name = m.tier
       left join ledger_balances b on b.partner_id = m.partner_id and b.member_id = m.id and b.currency = t.currency
+                                 and b.pay_cycle_id = ${payCycleId ?? null}
      where m.partner_id = ${partnerId} and m.status = 'active' and m.id > ${after} and m.tier = ${tier}
      order by m.id limit ${take}`.execute(db)
   return rows

@@ -1,5 +1,6 @@
 import type { Reader } from '../database/database.ts'
 import * as members from '../members/members.ts'
+import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { lowestAmount, mostReceivable } from '../tiers/rules.ts'
 import type { TierTerms } from '../tiers/terms.ts'
 
@@ -42,9 +43,16 @@ export async function effectOf(
     isComplete: true,
   }
   const lowest = { before: lowestAmount(before), after: lowestAmount(after) }
+  const payCycleId = (await payCycles.findOpen(db, partnerId))?.id
   let last = ''
   for (let read = 0; ; ) {
-    const page = await members.listAvailable(db, { partnerId, tier, after: last, take: limits.membersAtOnce })
+    const page = await members.listAvailable(db, {
+      partnerId,
+      tier,
+      payCycleId,
+      after: last,
+      take: limits.membersAtOnce,
+    })
     for (const { memberId, available } of page) {
       add(compared, {
         memberId,

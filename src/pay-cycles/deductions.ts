@@ -59,7 +59,7 @@ const pieceMax = 50_000
 
 /**
  * Debits minus credits of the cycle's earned pay, excluding the settlement that brings it to zero. While the cycle is open,
- * available balances are subtracted, as closing will do.
+ * its available balances are subtracted, as closing will do.
  */
 function deductionsOf({ partnerId, cycle }: OfCycle, after = ''): ReturnType<typeof sql> {
   return sql`(
@@ -71,7 +71,8 @@ function deductionsOf({ partnerId, cycle }: OfCycle, after = ''): ReturnType<typ
                and not (reason = 'pay_cycle.settled' and movement_id = pay_cycle_id)
              union all
             select member_id, currency, -available from ledger_balances
-             where ${cycle.status === 'Open'} and partner_id = ${partnerId} and member_id > ${after} and available > 0
+             where ${cycle.status === 'Open'} and partner_id = ${partnerId} and pay_cycle_id = ${cycle.id}
+               and member_id > ${after} and available > 0
            ) booked
      group by member_id, currency
     having sum(amount) <> 0)`

@@ -321,12 +321,12 @@ describe('closing, concurrent with', () => {
     expect(await harness.disagreements()).toEqual([])
   })
 
-  test('a completion that has locked its member: the two do not deadlock', async () => {
+  test('a completion that has locked its member: it is refused once the cycle has ended, and the two do not deadlock', async () => {
     const { key, payCycle, partner: mine } = await partner('Completion begun')
     const memberId = await harness.addMember({ key, available: 12_000 })
     const intentId = await harness.createIntent({ key, memberId })
     let closing = Promise.resolve()
-    await harness.inTx(async tx => {
+    const completing = harness.inTx(async tx => {
       await sql`select from members where partner_id = ${mine.id} and id = ${memberId} for no key update`.execute(tx)
       const now = harness.clock.now()
       harness.clock.set(april)
@@ -334,9 +334,10 @@ describe('closing, concurrent with', () => {
       await whenWaiting()
       await completeIn(tx, { partner: mine, intentId, now, clockOffsetMs: 0 })
     })
+    await expect(completing).rejects.toThrow(/The pay cycle of the withdrawal intent has closed/)
     await closing
     expect(await statusOf(key, payCycle.id)).toBe('Closed')
-    expect(await deductionsOf(key, payCycle.id)).toEqual([{ memberId, total: gbp(5_000) }])
+    expect(await deductionsOf(key, payCycle.id)).toEqual([])
     expect(await harness.disagreements()).toEqual([])
   })
 

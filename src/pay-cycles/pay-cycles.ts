@@ -54,17 +54,29 @@ export function isOver(cycle: Span, { timeZone, now }: { timeZone: string; now: 
 
 type Marking = { partnerId: string; cycle: PayCycle; now: Date }
 
-/** Marks a cycle as closed. The caller has locked its row and booked its money (closing.ts). */
+/**
+ * Marks a cycle as closed: no pay is earned or withdrawn in it from now on. Its unused pay is still to be released, so its
+ * deductions are not final yet. The caller has locked its row.
+ */
 export async function markClosed(tx: Tx, { partnerId, cycle, now }: Marking): Promise<PayCycle> {
-  const closed: PayCycle = { ...cycle, status: 'Closed' }
   await tx
     .updateTable('payCycles')
     .set({ status: 'Closed', closedAt: now })
     .where('partnerId', '=', partnerId)
     .where('id', '=', cycle.id)
     .execute()
-  await emitStatus(tx, { partnerId, cycle: closed, now })
-  return closed
+  return { ...cycle, status: 'Closed' }
+}
+
+/** Marks a closed cycle as released: its deductions are final. The caller has locked its row and released the last member's pay. */
+export async function markReleased(tx: Tx, { partnerId, cycle, now }: Marking): Promise<void> {
+  await tx
+    .updateTable('payCycles')
+    .set({ releasedAt: now })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', cycle.id)
+    .execute()
+  await emitStatus(tx, { partnerId, cycle, now })
 }
 
 /**
@@ -98,7 +110,7 @@ function openOf(db: Reader, partnerId: string) {
 /**
  * Takes a share lock on the open cycle, so that it cannot close before the transaction ends. Waits for a closing in
  * progress. It is the first lock of every operation that moves pay, before members and pay runs. Completing a withdrawal
- * does not need it, since closing locks every member before it sums up.
+ * does not need it, since closing locks every member with unused pay before it releases the pay.
  */
 export async function holdOpen(tx: Tx, partnerId: string): Promise<PayCycle | undefined> {
   const held = await openOf(tx, partnerId).forShare().executeTakeFirst()
@@ -113,28 +125,48 @@ export async function lockOpen(tx: Tx, partnerId: string): Promise<PayCycle | un
   return await openOf(tx, partnerId).forNoKeyUpdate().executeTakeFirst()
 }
 
-/** Finds the partners whose open cycle is over, the longest overdue first. */
+/** Finds the closed cycle whose unused pay is still being released. */
+export async function findReleasing(db: Reader, partnerId: string): Promise<PayCycle | undefined> {
+  return await releasingOf(db, partnerId).executeTakeFirst()
+}
+
+/** Like `findReleasing`, and locks the cycle, so that transactions that release its pay take turns. */
+export async function lockReleasing(tx: Tx, partnerId: string): Promise<PayCycle | undefined> {
+  return await releasingOf(tx, partnerId).forNoKeyUpdate().executeTakeFirst()
+}
+
+function releasingOf(db: Reader, partnerId: string) {
+  return db
+    .selectFrom('payCycles')
+    .select(columns)
+    .where('partnerId', '=', partnerId)
+    .where('status', '=', 'Closed')
+    .where('releasedAt', 'is', null)
+}
+
+/** Finds the partners whose open cycle is over, or whose last one is still being released, the longest overdue first. */
 export async function findOver(
   db: Reader,
   { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<string[]> {
   const { rows } = await sql<{ partnerId: string }>`
     select c.partner_id from pay_cycles c join partners p on p.id = c.partner_id
-     where c.status = 'Open' and c.end_date < (${now}::timestamptz at time zone p.time_zone)::date
+     where (c.status = 'Open' and c.end_date < (${now}::timestamptz at time zone p.time_zone)::date
+            or c.status = 'Closed' and c.released_at is null)
            ${inScope(scope, sql`c.partner_id`)}
-     order by c.end_date, c.partner_id
+     group by c.partner_id
+     order by min(c.end_date), c.partner_id
      limit ${countMax}`.execute(db)
   return rows.map(row => row.partnerId)
 }
 
+type FoundCycle = PayCycle & { releasedAt: Date | null; settledAt: Date | null }
+
 /** @throws Problem `NotFound`, including for another partner's cycle */
-export async function find(
-  db: Reader,
-  { partnerId, payCycleId }: OfCycle,
-): Promise<PayCycle & { settledAt: Date | null }> {
+export async function find(db: Reader, { partnerId, payCycleId }: OfCycle): Promise<FoundCycle> {
   const cycle = await db
     .selectFrom('payCycles')
-    .select([...columns, 'settledAt'])
+    .select([...columns, 'releasedAt', 'settledAt'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', payCycleId)
     .executeTakeFirst()
@@ -142,11 +174,27 @@ export async function find(
   return cycle
 }
 
-/** Counts the closed cycles that payroll has not reported on. */
+/**
+ * Like `find`, for a cycle whose deductions are asked for: provisional while it is open, final once it is released.
+ * @throws Problem `Conflict` in between
+ */
+export async function findWithDeductions(db: Reader, which: OfCycle): Promise<FoundCycle> {
+  const cycle = await find(db, which)
+  if (cycle.status === 'Closed' && cycle.releasedAt === null) {
+    const message = 'The pay cycle is closing, and its deductions are not final yet; try again in some seconds'
+    throw problem('Conflict', message, {}, { 'retry-after': String(retryAfterSeconds) })
+  }
+  return cycle
+}
+
+// Nearly all cycles close within a second. One of a million members takes a minute.
+const retryAfterSeconds = 5
+
+/** Counts the cycles that payroll can settle and has not reported on. */
 export async function countUnsettled(db: Reader, partnerId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from pay_cycles
-     where partner_id = ${partnerId} and status = 'Closed' and settled_at is null`.execute(db)
+     where partner_id = ${partnerId} and released_at is not null and settled_at is null`.execute(db)
   return rows[0]?.count ?? 0
 }
 

@@ -526,6 +526,7 @@ describe('uploading', () => {
         memberId: memberIds[0],
         currency: 'GBP',
         available: BigInt(Number.MAX_SAFE_INTEGER),
+        payCycleId: stuck.payCycle.id,
       })
       .execute()
     harness.clock.advance({ minutes: 10 })

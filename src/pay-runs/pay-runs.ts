@@ -50,7 +50,7 @@ export async function create(
   const check = new PayRunCheck()
   for (const range of await rangesOf(lines)) {
     const payees = await lockPayees(tx, { partnerId, lines: range })
-    const balances = await readBalances(tx, { partnerId, lines: range })
+    const balances = await readBalances(tx, { partnerId, payCycleId: cycle?.id, lines: range })
     await mapInSlices(range, line => check.add(line, { payees, balances }))
   }
   const refusal = check.refusal({ hasOpenCycle: cycle !== undefined })
@@ -365,7 +365,7 @@ async function book(
 ): Promise<void> {
   for (const range of await rangesOf(lines)) {
     await lockPayees(tx, { partnerId, lines: range })
-    const balances = await readBalances(tx, { partnerId, lines: range })
+    const balances = await readBalances(tx, { partnerId, payCycleId: payRun.payCycleId, lines: range })
     for (const piece of piecesOf(range, linesPerStatement)) {
       const transfers = transfersOf(piece, { payCycleId: payRun.payCycleId, balances })
       await ledger.post(tx, { partnerId, movementId: payRun.id, reason, transfers, now })
@@ -384,10 +384,14 @@ async function lockPayees(tx: Tx, { partnerId, lines }: { partnerId: string; lin
   return new Map(members.map(member => [member.id, member]))
 }
 
-// The caller has locked the members.
-async function readBalances(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }) {
+// The caller has locked the members. Unused pay of an ended cycle is not available; posting releases it.
+async function readBalances(
+  tx: Tx,
+  { partnerId, payCycleId = null, lines }: { partnerId: string; payCycleId: string | null | undefined; lines: Line[] },
+) {
   const { rows } = await sql<{ memberId: string; currency: Currency; available: bigint; owed: bigint }>`
-    select member_id, currency, available, owed from ledger_balances
+    select member_id, currency, case when pay_cycle_id = ${payCycleId} then available else 0 end as available, owed
+      from ledger_balances
      where partner_id = ${partnerId} and member_id = any(${memberIdsOf(lines)})`.execute(tx)
   return new Map(rows.map(row => [balanceKey(row), row]))
 }

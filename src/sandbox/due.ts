@@ -93,9 +93,12 @@ async function cycleClose(db: Reader, { partnerId, now }: { partnerId: string; n
   const { timeZone } = await payCycles.readTerms(db, partnerId)
   const closesAt = startOfDay(timeZone, addDays(cycle.endDate, 1))
   const isOver = closesAt <= now
-  // Cycles that were overdue are closed one after the other, so the day shows whether there was progress.
-  const workLeft = isOver ? daysBetween(cycle.endDate, dayIn(timeZone, now)) : 0
-  return { kind: 'cycle_close', count: isOver ? 1 : 0, workLeft, next: isOver ? null : closesAt }
+  const isReleasing = (await payCycles.findReleasing(db, partnerId)) !== undefined
+  // Cycles that were overdue are closed one after the other, so the day shows whether there was progress. When a cycle ends, the
+  // next one ends a day later or more, and the one that ended is still to be released.
+  const daysLeft = isOver ? daysBetween(cycle.endDate, dayIn(timeZone, now)) : 0
+  const workLeft = 2 * daysLeft + (isReleasing ? 1 : 0)
+  return { kind: 'cycle_close', count: workLeft > 0 ? 1 : 0, workLeft, next: isOver ? null : closesAt }
 }
 
 /** Whether something of the kind stays due until it is done. */

@@ -69,7 +69,9 @@ function busy() {
 async function lockAll(tx: Tx, partnerId: string): Promise<void> {
   // Not `for update`: completing a withdrawal locks its member and then refers to the cycle.
   await sql`
-    select from pay_cycles where partner_id = ${partnerId} and status = 'Open' for no key update`.execute(tx)
+    select from pay_cycles where partner_id = ${partnerId} and released_at is null order by id for no key update`.execute(
+    tx,
+  )
   await sql`select from members where partner_id = ${partnerId} order by id for update`.execute(tx)
   await sql`select from withdrawal_intents where partner_id = ${partnerId} order by id for update`.execute(tx)
   await sql`select from withdrawals where partner_id = ${partnerId} order by id for update`.execute(tx)

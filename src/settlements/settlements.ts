@@ -57,7 +57,7 @@ const faultsMax = 20_000
  * Settles a closed cycle with what payroll actually took. Afterwards, the cycle's earned pay is zero for every member.
  * @param reportsArrivals whether the bank reports money that arrives on the float's account in a currency. The money is a
  * receivable until then; otherwise, it is in the float at once
- * @throws Problem, with nothing booked: `NotFound`; `Conflict` if the cycle is open or already settled;
+ * @throws Problem, with nothing booked: `NotFound`; `Conflict` if the cycle is open, closing or already settled;
  * `UnprocessableEntity` without an open cycle to carry to; or all errors of the lines at once
  */
 export async function create(
@@ -165,7 +165,7 @@ export async function listLines(
 }
 
 async function findClosed(db: Reader, which: payCycles.OfCycle) {
-  const cycle = await payCycles.find(db, which)
+  const cycle = await payCycles.findWithDeductions(db, which)
   if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
   return cycle
 }

@@ -55,7 +55,8 @@ export async function readFacts<A extends FactsQuery>(
            m.account_refused, m.review_reason,
            t.name as tier, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
            v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
-           coalesce(b.available, 0) as available
+           -- Pay of an ended cycle is about to be released.
+           case when b.pay_cycle_id = c.id then b.available else 0 end as available
       from unnest(
              ${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.memberId)}::text[])
              with ordinality as a (partner_id, member_id, place)

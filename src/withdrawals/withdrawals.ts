@@ -259,7 +259,7 @@ async function recover(
     return { ...effect, result: status === 'paid' ? 'known' : 'changed' }
   }
   if (openCycleId === null) throw noOpenCycle()
-  const available = await ledger.availableOf(tx, { partnerId, memberId, currency })
+  const available = await ledger.availableOf(tx, { partnerId, memberId, currency, payCycleId: openCycleId })
   const takenAmount = available < grossAmount ? available : grossAmount
   const cycles = { givenBackInCycleId: adjustedInCycleId ?? payCycleId, payCycleId: openCycleId }
   await tx

@@ -29,6 +29,8 @@ const unfinished = `
    union all
   select id, status from withdrawal_intents where status = 'pending'
    union all
+  select id, 'still closing' from pay_cycles where status = 'Closed' and released_at is null
+   union all
   select partner_id, 'has no closed cycle' from pay_cycles group by partner_id having count(*) = 1
    union all
   select r.reference, 'the bank says ' || r.outcome from simulated_bank_reports r

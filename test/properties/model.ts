@@ -76,6 +76,8 @@ export type Step =
   | { do: 'submit withdrawals'; answer: BankAnswer }
   | { do: 'poll withdrawals'; answer: BankAnswer }
   | { do: 'close cycles' }
+  /** Ends the cycle, and then releases the unused pay of so many members. */
+  | { do: 'begin to close'; members: number }
   | { do: 'watch floats' }
   | { do: 'read balance'; member: string }
   | { do: 'read deductions'; cycle: string }
@@ -144,7 +146,7 @@ type Run = {
   availableAt: number
 }
 type Invoice = { status: 'open' | 'paid' | 'void'; currency: Currency; sum: bigint }
-type Cycle = { firstDay: number; status: 'Open' | 'Closed'; settled: boolean }
+type Cycle = { firstDay: number; status: 'Open' | 'Closed'; released: boolean; settled: boolean }
 type Settled = { deducted: bigint; taken: bigint; outcome: string; carried: bigint; writtenOff: bigint }
 
 /** A refusal: status, code and the extra fields of the code. */
@@ -194,7 +196,9 @@ export class Model {
   readonly #floors = new Map<Currency, { floor: bigint; isAlerted: boolean }>()
   readonly #bank = new Map<string, string>()
   readonly #events = new Map<string, number>()
-  readonly #past: { at: number; balances: Map<string, bigint> }[] = []
+  readonly #past: { at: number; balances: Map<string, bigint>; unused: Map<string, bigint> }[] = []
+  /** Pay of the cycle that is closing, of the members that nothing has concerned since it ended. */
+  readonly #unused = new Sums<string>()
   #isPaused = false
 
   constructor({ settings, terms, tiers, now, partner = 'partner', names = new Names() }: Beginning) {
@@ -219,7 +223,7 @@ export class Model {
       if (refusal instanceof Refusal) return refusal.answer
       throw refusal
     } finally {
-      this.#past.push({ at: this.now, balances: this.#balances.copy() })
+      this.#past.push({ at: this.now, balances: this.#balances.copy(), unused: this.#unused.copy() })
     }
   }
 
@@ -230,8 +234,15 @@ export class Model {
     see('paused', this.#isPaused)
     for (const [name, { status, tier, account }] of this.members) see(`member ${name}`, status, tier, account)
     for (const [name, reasons] of this.#restricted) see(`restricted ${name}`, ...[...reasons].sort())
-    for (const [name, { firstDay, status, settled }] of this.cycles) {
-      see(`cycle ${name}`, dayText(firstDay), dayText(firstDay + this.settings.cycleDays - 1), status, settled)
+    for (const [name, { firstDay, status, released, settled }] of this.cycles) {
+      see(
+        `cycle ${name}`,
+        dayText(firstDay),
+        dayText(firstDay + this.settings.cycleDays - 1),
+        status,
+        released,
+        settled,
+      )
     }
     for (const [name, { status, cycle, scheduledFor }] of this.runs) see(`run ${name}`, status, cycle, scheduledFor)
     for (const [name, i] of this.intents) {
@@ -252,6 +263,7 @@ export class Model {
     }
     for (const [currency, { floor, isAlerted }] of this.#floors) see(`floor ${currency}`, floor, isAlerted)
     for (const [key, amount] of this.#balances.entries()) see(`balance ${key}`, amount)
+    for (const [key, amount] of this.#unused.entries()) see(`balance unused ${key}`, amount)
     for (const [key, amount] of this.#accounts.entries()) see(`account ${key}`, amount)
     for (const [key, amount] of this.#earned()) see(`earned ${key}`, amount)
     for (const [key, count] of this.#events) see(`event ${key}`, count)
@@ -385,7 +397,12 @@ export class Model {
         this.#poll(step.answer)
         return
       case 'close cycles':
-        while (this.now >= this.endOf(this.openCycle())) this.#close()
+        do this.#release(Infinity)
+        while (this.#end())
+        return
+      case 'begin to close':
+        this.#end()
+        this.#release(step.members)
         return
       case 'watch floats':
         for (const currency of this.#floors.keys()) this.#updateLowAlert(currency)
@@ -393,6 +410,7 @@ export class Model {
       case 'read balance':
         return this.#readBalance(step.member)
       case 'read deductions':
+        this.#refuseClosing(step.cycle)
         return this.deductions(step.cycle)
           .map(({ member, currency, amount }) => `${member} ${currency} ${amount}`)
           .join(', ')
@@ -454,6 +472,7 @@ export class Model {
     const balance = (name: keyof Balance) => this.#balances.of(name, member, currency)
     if (amount > 0n) {
       const repaid = min(amount, balance('owed'))
+      if (amount > repaid) this.#releaseOf(member, currency)
       this.#balances.add(-repaid, 'owed', member, currency)
       this.#balances.add(amount - repaid, 'available', member, currency)
       this.#deductions.add(repaid, this.openCycle(), member, currency)
@@ -650,6 +669,7 @@ export class Model {
     withdrawal.uncovered = 0n
     withdrawal.covered.clear()
     this.#book(this.#collected(currency) - collected, currency)
+    this.#releaseOf(member, currency)
     this.#balances.add(amount, 'available', member, currency)
     const open = this.openCycle()
     if (open !== cycle) withdrawal.adjustedIn = open
@@ -660,29 +680,59 @@ export class Model {
 
   #openCycle(firstDay: number): void {
     const name = this.#names.next('c')
-    this.cycles.set(name, { firstDay, status: 'Open', settled: false })
+    this.cycles.set(name, { firstDay, status: 'Open', released: false, settled: false })
     this.#emit('pay_cycle.opened', name)
   }
 
-  #close(): void {
-    const closing = this.openCycle()
-    const { firstDay } = this.#cycle(closing)
+  // The pay of the ended cycle is no longer available, although it is released member by member.
+  #end(): boolean {
+    const ending = this.openCycle()
+    if (this.now < this.endOf(ending) || this.#closing() !== undefined) return false
     for (const member of this.members.keys()) {
       for (const currency of currencies) {
-        this.#balances.add(-this.#balances.of('available', member, currency), 'available', member, currency)
+        const unused = this.#balances.of('available', member, currency)
+        this.#balances.add(-unused, 'available', member, currency)
+        this.#unused.add(unused, member, currency)
       }
     }
-    this.#cycle(closing).status = 'Closed'
-    this.#emit('pay_cycle.closed', closing)
-    this.#openCycle(firstDay + this.settings.cycleDays)
+    const cycle = this.#cycle(ending)
+    cycle.status = 'Closed'
+    this.#openCycle(cycle.firstDay + this.settings.cycleDays)
     for (const run of this.runs.values()) {
-      if (run.status === 'Scheduled' && run.cycle === closing) run.cycle = this.openCycle()
+      if (run.status === 'Scheduled' && run.cycle === ending) run.cycle = this.openCycle()
     }
+    return true
+  }
+
+  #release(countMax: number): void {
+    const closing = this.#closing()
+    if (closing === undefined) return
+    const unused = new Set(this.#unused.entries().map(([key]) => key.split(' ')[0] ?? ''))
+    for (const member of [...unused].sort().slice(0, countMax)) {
+      for (const currency of currencies) this.#releaseOf(member, currency)
+    }
+    // The program looks for further members first.
+    if (unused.size >= countMax) return
+    this.#cycle(closing).released = true
+    this.#emit('pay_cycle.closed', closing)
+  }
+
+  #releaseOf(member: string, currency: Currency): void {
+    this.#unused.add(-this.#unused.of(member, currency), member, currency)
+  }
+
+  #closing(): string | undefined {
+    return [...this.cycles].find(([, { status, released }]) => status === 'Closed' && !released)?.[0]
+  }
+
+  #refuseClosing(cycle: string): void {
+    if (cycle === this.#closing()) throw new Refusal('409', 'Conflict', 'after 5')
   }
 
   #settle({ cycle: name, lines }: { cycle: string; lines: Line[] }): string {
     const cycle = this.cycles.get(name)
     if (cycle === undefined) throw new Refusal('404', 'NotFound')
+    this.#refuseClosing(name)
     if (cycle.status === 'Open' || cycle.settled) throw new Refusal('409', 'Conflict')
     const invalid = this.#invalidLinesOf(name, lines)
     if (invalid.length > 0) throw new Refusal('400', invalid.map(at => `BodyValidation ${at}`).join(', '))
@@ -864,6 +914,7 @@ export class Model {
       const [name, member, currency] = key.split(' ')
       if (name === 'available') earned.add(amount, this.openCycle(), `${member}`, `${currency}`)
     }
+    for (const [key, amount] of this.#unused.entries()) earned.add(amount, `${this.#closing()}`, key)
     return earned.entries()
   }
 
@@ -964,9 +1015,11 @@ export class Model {
   }
 
   #readStatement({ member, currency, asOf }: { member: string; currency: Currency; asOf: number }): string {
-    const { balances } = this.#past.findLast(({ at }) => at <= asOf) ?? { balances: new Map<string, bigint>() }
-    const then = (name: keyof Balance) => balances.get(`${name} ${member} ${currency}`) ?? 0n
-    return `available ${then('available')} owed ${then('owed')}`
+    const { balances, unused } = this.#past.findLast(({ at }) => at <= asOf) ?? {}
+    const then = (name: keyof Balance) => balances?.get(`${name} ${member} ${currency}`) ?? 0n
+    // Unused pay is in the books until it is released.
+    const available = then('available') + (unused?.get(`${member} ${currency}`) ?? 0n)
+    return `available ${available} owed ${then('owed')}`
   }
 
   /** Returns the instants of the steps so far. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import pino from 'pino'
+import * as closing from '../../src/closing/closing.ts'
 import { closingTasks } from '../../src/closing/tasks.ts'
 import { connect } from '../../src/database/connect.ts'
 import type { Db, Tx } from '../../src/database/database.ts'
@@ -411,6 +412,15 @@ export class Program {
         return await this.work('ask-about-withdrawals')
       case 'close cycles':
         return await this.work('close-pay-cycles')
+      case 'begin to close': {
+        // As when the task is killed after a chunk.
+        const { members: countMax } = step
+        await this.#within(tx => closing.endIfOver(tx, { partnerId, now }))
+        if (countMax === 0) return
+        const { start: progress } = closing
+        await this.#within(tx => closing.releaseSome(tx, { partnerId, progress, countMax, now }))
+        return
+      }
       case 'watch floats':
         return await this.work('watch-floats')
       case 'read balance':
@@ -457,7 +467,7 @@ export class Program {
 
   async #readDeductions(payCycleId: string): Promise<string> {
     const partnerId = this.#base.partner.id
-    const cycle = await payCycles.find(this.#of.db, { partnerId, payCycleId })
+    const cycle = await payCycles.findWithDeductions(this.#of.db, { partnerId, payCycleId })
     const listed = await deductions.list(this.#of.db, { partnerId, cycle, page: { skip: 0, take: 100 } })
     const texts = listed.map(({ memberId, currency, amount }) => `${memberId} ${currency} ${amount}`)
     return this.#inNames(texts.join(', '))
@@ -639,7 +649,8 @@ const everything = `
                                                       case when review_reason is not null then 'review' end], null)
       from members where partner_id = $1 and (account_refused is not null or review_reason is not null)
     union all
-    select 'cycle', id, '{}', array[start_date::text, end_date::text, status, (settled_at is not null)::text]
+    select 'cycle', id, '{}',
+           array[start_date::text, end_date::text, status, (released_at is not null)::text, (settled_at is not null)::text]
       from pay_cycles where partner_id = $1
     union all
     select 'run', id, '{}', array[status, pay_cycle_id, (extract(epoch from scheduled_for) * 1000)::bigint::text]
@@ -670,8 +681,10 @@ const everything = `
       from float_limits where partner_id = $1
     union all
     select 'balance', name, array[member_id, currency], array[amount::text]
-      from ledger_balances cross join lateral (values ('available', available), ('owed', owed)) as b (name, amount)
-     where partner_id = $1 and amount <> 0
+      from ledger_balances l
+      left join pay_cycles c on c.partner_id = l.partner_id and c.id = l.pay_cycle_id
+     cross join lateral (values (case c.status when 'Open' then 'available' else 'unused' end, available), ('owed', owed)) as b (name, amount)
+     where l.partner_id = $1 and amount <> 0
     union all
     select case account when 'earned_pay' then 'earned' else 'account' end,
            case account when 'earned_pay' then pay_cycle_id when 'payouts_pending' then 'pending'

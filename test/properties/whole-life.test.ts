@@ -195,7 +195,7 @@ const workOnTheWay: Step[] = [
 ]
 
 function isWork(step: Step): boolean {
-  return ['poll withdrawals', 'watch floats', ...workOnTheWay.map(work => work.do)].includes(step.do)
+  return ['poll withdrawals', 'watch floats', 'begin to close', ...workOnTheWay.map(work => work.do)].includes(step.do)
 }
 
 function instantsAhead(model: Model): number[] {
@@ -214,8 +214,10 @@ type Amount = { of: 'fitting' | 'available' | 'lower' | 'upper' | 'number'; plus
 type Instant = 'pay run' | 'submission' | 'expiry' | 'cycle' | 'three cycles' | 'day' | 'minute'
 type Taken = 'all' | 'less' | 'a little' | 'more' | 'nothing' | 'not mentioned' | 'the opposite'
 type Fault = 'none' | 'unknown member' | 'duplicate' | 'negative' | 'wrong currency'
+type AtEnd = (typeof afterEnd)[number]
 type Settlement = { taken: Taken[]; unknown: bigint; fault: Fault }
 
+const afterEnd = ['nothing', 'pay', 'correct', 'withdraw', 'change currency', 'read'] as const
 const plainSteps = [
   ...(['make pay runs available', 'expire intents', 'close cycles', 'watch floats', 'fold float changes'] as const),
   ...(['pause', 'resume', 'resume'] as const),
@@ -261,6 +263,7 @@ const command = fc.oneof(
     until: is<Instant>('pay run', 'pay run', 'submission', 'expiry', 'cycle', 'cycle', 'three cycles', 'day', 'minute'),
     plusMs: is(0, 0, -1, 1),
   }),
+  often(6, { do: is('begin to close'), members: fc.nat({ max: 3 }), member, next: is<AtEnd>(...afterEnd) }),
   often(7, { do: is('payday'), ...settlement }),
   often(4, { do: is('settle'), cycle: which, ...settlement }),
   often(5, { do: is('arrive'), due: which, part: is('all', 'all', 'half', 'a little', 'too much') }),
@@ -330,6 +333,9 @@ function* stepsOf(command: Command, model: Model): Generator<Step> {
     }
     case 'wait':
       model.now = Math.max(model.now, instantOf(command.until, model) + command.plusMs - 1)
+      break
+    case 'begin to close':
+      yield* closing(model, command)
       break
     case 'payday': {
       model.now = Math.max(model.now, instantOf('cycle', model))
@@ -417,6 +423,45 @@ function* withdrawing(
   }
   yield intentOf(model, { member: able[at % able.length] ?? at, amount })
   yield { do: 'complete intent', intent: choose(model.intents, () => true, 0, 'i') }
+}
+
+// Ends a cycle with unused pay, and does something about a member of it before the pay is released.
+function* closing(
+  model: Model,
+  { members, member: at, next }: { members: number; member: number; next: AtEnd },
+): Generator<Step> {
+  const member = `m${at}`
+  const currency = model.currencyOf(member)
+  if (model.available(member) === 0n) {
+    yield { do: 'upload pay run', lines: [{ member, amount: 30_000n, currency }] }
+    yield* graceOf(model)
+  }
+  const ending = model.openCycle()
+  model.now = Math.max(model.now, instantOf('cycle', model))
+  yield { do: 'begin to close', members }
+  switch (next) {
+    case 'nothing':
+      break
+    case 'pay':
+    case 'correct':
+      yield { do: 'upload pay run', lines: [{ member, amount: next === 'pay' ? 20_000n : -700n, currency }] }
+      yield* graceOf(model)
+      yield { do: 'read statement', member, currency, asOf: model.now }
+      break
+    case 'withdraw':
+      yield { do: 'create intent', member, amount: model.lowerLimit(member), currency }
+      break
+    case 'change currency':
+      yield { do: 'change tier', member, tier: currency === 'GBP' ? 'Silver EU' : 'Gold' }
+      break
+    case 'read':
+      yield { do: 'read balance', member }
+      yield { do: 'read deductions', cycle: model.openCycle() }
+      yield { do: 'read deductions', cycle: ending }
+      break
+    default:
+      next satisfies never
+  }
 }
 
 function* graceOf(model: Model): Generator<Step> {

@@ -7,6 +7,7 @@ import { atEnd, end } from './machine/cleanup.ts'
 import { openServer } from './machine/postgres.ts'
 import { findProgram } from './machine/programs.ts'
 import { measureBankFiles } from './measurements/bank-files.ts'
+import { type Closing, measureClosing } from './measurements/closing.ts'
 import { hasChromium, measureConsole } from './measurements/console.ts'
 import { measureGrowth, nameOf } from './measurements/growth.ts'
 import { type Import, measureImports } from './measurements/import.ts'
@@ -55,6 +56,7 @@ async function bench(options: Options): Promise<void> {
       logCosts: [],
       profiles: [],
       imports: [],
+      closings: [],
       webhooks: undefined,
       bankFiles: [],
       console: [],
@@ -100,6 +102,19 @@ async function bench(options: Options): Promise<void> {
       noteFault(results, name, fault)
     }
     await measureImports(server, where, { rows: options.importRows, rounds: options.rounds, imported })
+  }
+  if (parts.has('closing')) {
+    const closed = (figures: Closing) => {
+      const { round, members, totalMs, boundaryMs, writes, fault } = figures
+      results.closings.push(figures)
+      console.log(
+        `closing: round ${round}, ${members} members in ${(totalMs / 1_000).toFixed(1)} s, ` +
+          `the next cycle open after ${Math.round(boundaryMs)} ms, p99 of ${writes.during.count} writes ` +
+          `${Math.round(writes.during.p99Ms)} ms instead of ${Math.round(writes.before.p99Ms)} ms`,
+      )
+      noteFault(results, `closing: round ${round}`, fault)
+    }
+    await measureClosing(server, where, { members: options.closingMembers, rounds: options.rounds, closed })
   }
   if (parts.has('webhooks')) results.webhooks = await measureWebhooks(server, where, options)
   if (parts.has('bank-files')) {

@@ -10,6 +10,7 @@ const parts = [
   'request-log',
   'profile',
   'import',
+  'closing',
   'webhooks',
   'bank-files',
   'console',
@@ -26,6 +27,8 @@ export type Options = {
   isQuick: boolean
   /** Rows of the imported list of members. */
   importRows: number
+  /** Members of the partner whose pay cycle closes. */
+  closingMembers: number
   /** Pending deliveries of a dead webhook endpoint. */
   backlog: number
   jsonFile: string | undefined
@@ -44,6 +47,7 @@ const usage = `npm run bench -- [options]
   --rounds N             number of rounds; the report shows their medians (3)
   --quick                one round of 2 seconds, small growth and imports: shows that it works, not how fast it is
   --import-rows N        rows of the imported list (1,000,000; 20,000 with --quick)
+  --closing-members N    members of the partner whose pay cycle closes (1,000,000; 20,000 with --quick)
   --backlog N            pending deliveries of a dead webhook endpoint (1,000,000; 20,000 with --quick)
   --no-growth            without the growth part, which takes half an hour and 55 GB of disk
   --json FILE            write every figure of every round to this file
@@ -64,6 +68,7 @@ export function readOptions(): Options {
       quick: { type: 'boolean', default: false },
       growth: { type: 'boolean', default: true },
       'import-rows': { type: 'string' },
+      'closing-members': { type: 'string' },
       backlog: { type: 'string' },
       json: { type: 'string' },
       product: { type: 'string' },
@@ -85,6 +90,7 @@ ${usage}`)
     rounds: whole(values.rounds ?? (values.quick ? '1' : '3')),
     isQuick: values.quick,
     importRows: whole(values['import-rows'] ?? (values.quick ? '20000' : '1000000')),
+    closingMembers: whole(values['closing-members'] ?? (values.quick ? '20000' : '1000000')),
     backlog: whole(values.backlog ?? (values.quick ? '20000' : '1000000')),
     jsonFile: values.json,
     productDir: values.product ?? fileURLToPath(new URL('..', import.meta.url)),

@@ -1,5 +1,6 @@
 import { cpus, release, totalmem } from 'node:os'
 import type { BankFileFigures } from './measurements/bank-files.ts'
+import { closingTable } from './measurements/closing.ts'
 import { consoleTable } from './measurements/console.ts'
 import { type Grown, nameOf, type Size } from './measurements/growth.ts'
 import type { Import } from './measurements/import.ts'
@@ -22,6 +23,7 @@ export function reportOf({
   logCosts,
   profiles,
   imports,
+  closings,
   webhooks,
   bankFiles,
   console: consoleFigures,
@@ -38,6 +40,7 @@ export function reportOf({
     ...(logCosts.length === 0 ? [] : [logCostTable(logCosts)]),
     ...(profiles.length === 0 ? [] : [profileTable(profiles)]),
     ...(imports.length === 0 ? [] : [importTable(imports)]),
+    ...(closings.length === 0 ? [] : [closingTable(closings)]),
     ...(webhooks === undefined ? [] : [webhooksTable(webhooks)]),
     ...(bankFiles.length === 0 ? [] : [bankFilesTable(bankFiles)]),
     ...(consoleFigures.length === 0 ? [] : [consoleTable(consoleFigures)]),

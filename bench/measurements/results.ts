@@ -1,6 +1,7 @@
 import type { WorkloadName } from '../load/workloads.ts'
 import type { Side } from '../machine/service.ts'
 import type { BankFileFigures } from './bank-files.ts'
+import type { Closing } from './closing.ts'
 import type { ConsoleFigure } from './console.ts'
 import type { Grown } from './growth.ts'
 import type { Import } from './import.ts'
@@ -25,6 +26,7 @@ export type Results = {
   logCosts: LogCost[]
   profiles: Profile[]
   imports: Import[]
+  closings: Closing[]
   webhooks: Webhooks | undefined
   bankFiles: BankFileFigures[]
   console: ConsoleFigure[]

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { badAccount, euAccount, goodAccount, silver } from '../../test/harness/samples.ts'
+import { closeIfOver } from '../closing/closing.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -361,6 +362,35 @@ describe('completing', () => {
     harness.clock.advance({ days: 1 })
     await expect(withdraw()).rejects.toThrow('2 withdrawals')
     harness.clock.set(startedAt)
+  })
+
+  test('the tier’s withdrawals a cycle do not include one of the cycle before, however recent', async () => {
+    const { partner, key } = await harness.addPartner('Monthly', { timeZone: 'UTC' })
+    await harness.addTier('Once a cycle', { ...silver, withdrawalsPerCycle: 1 }, { partnerId: partner.id })
+    const memberId = await harness.addMember({ available: 12_000, tier: 'Once a cycle', key })
+    const startedAt = harness.clock.now()
+    harness.clock.set(new Date('2026-03-31T23:50:00Z'))
+    await harness.withdraw({ memberId, amount: 2_000, key })
+    harness.clock.set(new Date('2026-04-01T00:01:00Z'))
+    await harness.inTx(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
+    const payDetails = [{ memberId, money: gbp(12_000) }]
+    expect((await harness.call('POST', '/v1/pay/run', { key, body: { payDetails } })).status).toBe(201)
+    await harness.withdraw({ memberId, amount: 2_000, key })
+    harness.clock.set(startedAt)
+  })
+
+  test('a member who has moved to a tier in another currency withdraws what is available in that one', async () => {
+    const memberId = await harness.addMember({ available: 5_000 })
+    const pay = async (money: object) => {
+      const paid = await harness.call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money }] } })
+      expect(paid.status).toBe(201)
+    }
+    await pay(gbp(-5_000))
+    const body = { tier: 'Silver EU', accountDetails: euAccount }
+    expect((await harness.call('PATCH', `/v1/members/${memberId}`, { body })).status).toBe(200)
+    await pay({ amount: 8_000, currency: 'EUR' })
+    await harness.withdraw({ memberId, amount: 8_000, currency: 'EUR' })
+    expect(await harness.availableOf(memberId)).toBe(0)
   })
 })
 

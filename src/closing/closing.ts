@@ -10,8 +10,9 @@ const limits = {
   workMsMax: 10_000,
 }
 
-// A chunk holds the locks of this many members for about a tenth of a second. A withdrawal of one of them waits that long.
-const membersMax = 2_000
+// A chunk holds the locks of this many members for less than a tenth of a second. A withdrawal of one of them waits that long, and
+// each commit waits for the part of PostgreSQL's log that the chunk wrote.
+const membersMax = 1_000
 
 type OfPartner = { partnerId: string; now: Date }
 
@@ -44,7 +45,7 @@ export async function endIfOver(
 
 /**
  * How far the members of an ended cycle have been gone through. The first pass skips members that are locked, so that a chunk never
- * waits with a thousand members locked; the next pass waits for those that are left.
+ * waits with hundreds of members locked; the next pass waits for those that are left.
  */
 export type Progress = { after: string; waits: boolean }
 export const start: Progress = { after: '', waits: false }

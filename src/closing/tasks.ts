@@ -8,8 +8,9 @@ import * as closing from './closing.ts'
 // Per run of the task. High, because the months of many partners end at the same midnight.
 const partnersMax = 10_000
 
-// A run that takes longer makes way for other tasks, and for the end of the process. The rest follows in the next run.
-const runMsMax = 5_000
+// A run that takes longer makes way for other tasks, and for the end of the process. The rest follows in the next run, which has to
+// find its place: reading a million balances takes up to a second.
+const runMsMax = 10_000
 
 export const closingTasks = {
   // One transaction for the end of a cycle, and then one for each chunk of its members, the partners in turns. After days of

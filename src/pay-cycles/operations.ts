@@ -95,7 +95,7 @@ const getPayCycleDeductions = operation({
   tag,
   summary: 'List the deductions of a pay cycle',
   description:
-    'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, and final from `pay_cycle.closed` on. In between, which takes a moment or, for a million members, a minute, the answer is a `Conflict` with `retry-after`. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.',
+    'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, and final from `pay_cycle.closed` on. In between, which takes a moment or, for a million members, a minute or two, the answer is a `Conflict` with `retry-after`. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.',
   params: Type.Object({ payCycleId: Id('payCycle') }),
   query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, strict),
   success: {

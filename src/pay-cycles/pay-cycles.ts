@@ -187,7 +187,7 @@ export async function findWithDeductions(db: Reader, which: OfCycle): Promise<Fo
   return cycle
 }
 
-// Nearly all cycles close within a second. One of a million members takes a minute.
+// Nearly all cycles close within a second. One of a million members takes a minute or two.
 const retryAfterSeconds = 5
 
 /** Counts the cycles that payroll can settle and has not reported on. */

@@ -18,7 +18,7 @@ const getMemberStatement = operation({
   tag: 'Members',
   summary: 'Get a member’s statement',
   description:
-    'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. Pay that was not withdrawn is in it until it is released, which may be a minute after the end of its pay cycle for a partner with very many members. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.',
+    'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. Pay that was not withdrawn is in it until it is released, which may be a minute or two after the end of its pay cycle for a partner with very many members. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.',
   params: Type.Object({ memberId: Id('member') }),
   query: strictObject({
     asOf: Type.Optional(described(GivenInstant, 'Lines up to and including this instant. Default: now.')),

@@ -482,7 +482,7 @@ export interface Resources {
     /**
      * Get a member’s statement.
      *
-     * Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. Pay that was not withdrawn is in it until it is released, which may be a minute after the end of its pay cycle for a partner with very many members. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.
+     * Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. Pay that was not withdrawn is in it until it is released, which may be a minute or two after the end of its pay cycle for a partner with very many members. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.
      *
      * Errors: MemberNotFoundError.
      *
@@ -759,7 +759,7 @@ export interface Resources {
     /**
      * List the deductions of a pay cycle.
      *
-     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, and final from `pay_cycle.closed` on. In between, which takes a moment or, for a million members, a minute, the answer is a `Conflict` with `retry-after`. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.
+     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, and final from `pay_cycle.closed` on. In between, which takes a moment or, for a million members, a minute or two, the answer is a `Conflict` with `retry-after`. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.
      *
      * `GET /v1/pay/cycles/{payCycleId}/deductions` (getPayCycleDeductions)
      */
@@ -774,7 +774,7 @@ export interface Resources {
     /**
      * List the deductions of a pay cycle.
      *
-     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, and final from `pay_cycle.closed` on. In between, which takes a moment or, for a million members, a minute, the answer is a `Conflict` with `retry-after`. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.
+     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, and final from `pay_cycle.closed` on. In between, which takes a moment or, for a million members, a minute or two, the answer is a `Conflict` with `retry-after`. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.
      *
      * `GET /v1/pay/cycles/{payCycleId}/deductions` (getPayCycleDeductions)
      */

@@ -101,7 +101,7 @@ function testFile(tests: string[], { mutant, coverage }: { mutant: string | unde
     `  const { static: atLoad = {} } = globalThis.__stryker__.mutantCoverage ?? {}`,
     `  writeFileSync(${JSON.stringify(coverage)}, JSON.stringify(Object.keys(atLoad)))`,
     `})`,
-    ...tests.map(test => `await import('../${test}')`),
+    ...tests.map(test => `await import(${JSON.stringify(`../${test}`)})`),
     '',
   ].join('\n')
 }

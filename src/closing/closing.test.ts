@@ -1,12 +1,14 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
-import { euAccount } from '../../test/harness/samples.ts'
+import { euAccount, silver } from '../../test/harness/samples.ts'
 import { connect } from '../database/connect.ts'
-import { type Db, sql } from '../database/database.ts'
+import { type Db, type Reader, sql } from '../database/database.ts'
 import { readOverview } from '../overview/overview.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { verify } from '../verification/verify.ts'
+import { readBalance } from '../withdrawals/balance.ts'
+import { complete } from '../withdrawals/completions.ts'
 import { endIfOver, type Progress, releaseSome, start } from './closing.ts'
 
 // Between the end of a cycle and the release of its last member’s unused pay. Closing as a whole is tested with the pay cycles.
@@ -196,29 +198,46 @@ describe('until the last member’s pay is released', () => {
   })
 })
 
-test('a locked member delays neither the end of the cycle nor the release of the others', async () => {
-  const mine = await addPartner('Locked')
-  const [locked, free] = (
-    await Promise.all([1, 2].map(() => harness.addMember({ key: mine.key, available: 1_000 })))
-  ).sort() as [string, string]
+/** Locks a member until the returned function is called. */
+async function lock(memberId: string): Promise<() => Promise<void>> {
   const done = Promise.withResolvers<void>()
   onTestFinished(() => done.resolve())
   const isLocked = Promise.withResolvers<void>()
-  const holding = harness.db.transaction().execute(async tx => {
-    await sql`select from members where id = ${locked} for no key update`.execute(tx)
+  const holding = harness.inTx(async tx => {
+    await sql`select from members where id = ${memberId} for no key update`.execute(tx)
     isLocked.resolve()
     await done.promise
   })
   await isLocked.promise
+  return async () => {
+    done.resolve()
+    await holding
+  }
+}
+
+test('a locked member delays neither the end of the cycle nor the release of the others', async () => {
+  const mine = await addPartner('Locked')
+  const members = (
+    await Promise.all([1, 2, 3].map(() => harness.addMember({ key: mine.key, available: 1_000 })))
+  ).sort() as [string, string, string]
+  const [first, free, last] = members
+  const unlockFirst = await lock(first)
+  const unlockLast = await lock(last)
   await end(mine)
-  const progress = await release(mine)
-  expect(progress).toEqual({ after: '', waits: true })
-  expect([await bookingsOf(locked), await bookingsOf(free)].map(({ length }) => length)).toEqual([1, 2])
-  const waiting = release(mine, { progress: { after: '', waits: true } })
-  done.resolve()
-  await holding
-  expect(await waiting).toBe('closed')
-  expect(await bookingsOf(locked)).toEqual(['pay_run.available 1000', 'pay_cycle.closed 1000'])
+  const left = { after: '', waits: true }
+  expect(await release(mine)).toEqual(left)
+  const countBookings = async () => (await Promise.all([first, free, last].map(bookingsOf))).map(({ length }) => length)
+  expect(await countBookings()).toEqual([1, 2, 1])
+  await unlockFirst()
+  // Not locked while the last is waited for.
+  expect(await release(mine, { progress: left })).toEqual({ ...left, after: first })
+  expect(await countBookings()).toEqual([2, 2, 1])
+  await expect(release(mine, { progress: { ...left, after: first } })).rejects.toThrow('lock timeout')
+  const waiting = release(mine, { progress: { ...left, after: first } })
+  await unlockLast()
+  expect(await waiting).toEqual({ ...left, after: last })
+  expect(await release(mine, { progress: { ...left, after: last } })).toBe('closed')
+  expect(await bookingsOf(last)).toEqual(['pay_run.available 1000', 'pay_cycle.closed 1000'])
 })
 
 test('a task that takes too long makes way for others, and is scheduled again', async () => {
@@ -347,3 +366,47 @@ function randomFrom(seed: number): () => number {
     return state / 2 ** 32
   }
 }
+
+describe('a cycle that ends between two statements', () => {
+  const lastMinute = new Date('2026-03-31T22:55:00.000Z')
+
+  /** A database on which the partner's cycle ends after the statement that reads the facts of a withdrawal. */
+  const endingAfterFacts = <T extends Reader>(db: T, partnerId: string): T => {
+    let hasEnded = false
+    return db.withPlugin({
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        if (!hasEnded && result.rows[0] !== undefined && 'upperLimit' in result.rows[0]) {
+          hasEnded = true
+          await harness.inTx(tx => endIfOver(tx, { partnerId, now: april }))
+        }
+        return result
+      },
+    }) as T
+  }
+
+  test('a completion counts the withdrawals of the cycle that it withdraws in', async () => {
+    const { key, partner } = await addPartner('Limit')
+    await harness.addTier('Once', { ...silver, withdrawalsPerCycle: 1 }, { partnerId: partner.id })
+    const memberId = await harness.addMember({ key, tier: 'Once', available: 20_000 })
+    harness.clock.set(lastMinute)
+    const intents = [
+      await harness.createIntent({ key, memberId, amount: 5_000 }),
+      await harness.createIntent({ key, memberId, amount: 5_000 }),
+    ]
+    await harness.completeIntent(intents[0] ?? '', { key })
+    const completing = harness.inTx(async tx => {
+      const ending = endingAfterFacts(tx, partner.id)
+      return await complete(ending, { partner, intentId: intents[1] ?? '', now: lastMinute, clockOffsetMs: 0 })
+    })
+    await expect(completing).rejects.toMatchObject({ issues: [{ code: 'MemberNotEligible' }] })
+  })
+
+  test('a balance is shown with the cycle that it was earned in', async () => {
+    const { key, partner, payCycle } = await addPartner('Mixed')
+    const memberId = await harness.addMember({ key, available: 20_000 })
+    const ending = endingAfterFacts(harness.db, partner.id)
+    const read = await readBalance(ending, { partner, memberId, hasRail: () => true, now: lastMinute })
+    expect(read).toMatchObject({ available: 20_000n, payCycle: { id: payCycle.id } })
+  })
+})

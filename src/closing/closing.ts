@@ -7,6 +7,8 @@ import * as payRuns from '../pay-runs/pay-runs.ts'
 
 const limits = {
   lockMsMax: 30_000,
+  // A locked member must not delay the closing of other partners.
+  memberMsMax: 1_000,
   workMsMax: 10_000,
 }
 
@@ -32,7 +34,7 @@ export async function endIfOver(
   tx: Tx,
   { partnerId, now }: OfPartner,
 ): Promise<{ closed: payCycles.PayCycle; opened: payCycles.PayCycle } | undefined> {
-  await waitLonger(tx)
+  await setLockTimeout(tx, limits.lockMsMax)
   const cycle = await payCycles.lockOpen(tx, partnerId)
   const { timeZone, schedule } = await payCycles.readTerms(tx, partnerId)
   if (cycle === undefined || !payCycles.isOver(cycle, { timeZone, now })) return undefined
@@ -44,8 +46,8 @@ export async function endIfOver(
 }
 
 /**
- * How far the members of an ended cycle have been gone through. The first pass skips members that are locked, so that a chunk never
- * waits with hundreds of members locked; the next pass waits for those that are left.
+ * How far the members of an ended cycle have been gone through. The first pass skips members that are locked. The next one waits for
+ * those that are left, one at a time, so that no member is locked while another is waited for.
  */
 export type Progress = { after: string; waits: boolean }
 export const start: Progress = { after: '', waits: false }
@@ -54,13 +56,20 @@ export const start: Progress = { after: '', waits: false }
  * Releases the unused pay of some members of the cycle that has ended: it returns to the cycle's earned pay. After the last
  * member, the earned pay equals the final deductions, and the cycle's closing is announced. Idempotent: pay is released under
  * its member's lock, and the progress only saves reading the members before it again.
+ * @param options.isPatient whether it waits long for a member that is locked
  * @returns where to continue; `closed` after the last member; undefined if no cycle is being released
  */
 export async function releaseSome(
   tx: Tx,
-  { partnerId, progress, now, countMax = membersMax }: OfPartner & { progress: Progress; countMax?: number },
+  {
+    partnerId,
+    progress,
+    now,
+    countMax = progress.waits ? 1 : membersMax,
+    isPatient = false,
+  }: OfPartner & { progress: Progress; countMax?: number; isPatient?: boolean },
 ): Promise<Progress | 'closed' | undefined> {
-  await waitLonger(tx)
+  await setLockTimeout(tx, isPatient ? limits.lockMsMax : limits.memberMsMax)
   const cycle = await payCycles.lockReleasing(tx, partnerId)
   if (cycle === undefined) return undefined
   const of = { partnerId, payCycleId: cycle.id }
@@ -81,16 +90,17 @@ export async function releaseSome(
 export async function closeIfOver(tx: Tx, of: OfPartner): ReturnType<typeof endIfOver> {
   const turn = await endIfOver(tx, of)
   for (let progress: Awaited<ReturnType<typeof releaseSome>> = start; typeof progress === 'object'; ) {
-    progress = await releaseSome(tx, { ...of, progress: { ...progress, waits: true } })
+    const pass = { progress: { ...progress, waits: true }, countMax: membersMax, isPatient: true }
+    progress = await releaseSome(tx, { ...of, ...pass })
   }
   return turn
 }
 
-/** Overlapping holders of a cycle's share lock can outlast the usual lock timeout. The statement timeout covers wait and work. */
-async function waitLonger(tx: Tx): Promise<void> {
+/** The statement timeout covers the wait and the work. Overlapping holders of a cycle's share lock can outlast the usual ones. */
+async function setLockTimeout(tx: Tx, lockMsMax: number): Promise<void> {
   await sql`
-    select set_config('lock_timeout', ${String(limits.lockMsMax)}, true),
-           set_config('statement_timeout', ${String(limits.lockMsMax + limits.workMsMax)}, true)`.execute(tx)
+    select set_config('lock_timeout', ${String(lockMsMax)}, true),
+           set_config('statement_timeout', ${String(lockMsMax + limits.workMsMax)}, true)`.execute(tx)
 }
 
 type OfCycle = payCycles.OfCycle

@@ -25,7 +25,7 @@ export const closingTasks = {
     const until = performance.now() + (partnerOf(scope) === undefined ? runMsMax : Infinity)
     let left = closings.filter(each => !each.isDone)
     while (left.length > 0 && performance.now() < until) {
-      for (const each of left) await each.step()
+      for (const each of left) if (performance.now() < until) await each.step()
       left = left.filter(each => !each.isDone)
     }
     if (left.length > 0) {
@@ -72,8 +72,9 @@ class Closing {
   async #stepIn(tx: Tx, of: { partnerId: string; now: Date }) {
     // Moving a partner's clock waits until the cycle is closed. Otherwise, a concurrent attempt, which can wait for half a minute,
     // would only take up a second worker slot.
-    const mayWait = partnerOf(this.#context.scope) !== undefined
-    if (!mayWait && !(await lockByNameIfFree(tx, 'closing of the pay cycle of', of.partnerId))) return undefined
-    return (await closing.releaseSome(tx, { ...of, progress: this.#progress })) ?? (await closing.endIfOver(tx, of))
+    const isPatient = partnerOf(this.#context.scope) !== undefined
+    if (!isPatient && !(await lockByNameIfFree(tx, 'closing of the pay cycle of', of.partnerId))) return undefined
+    const released = await closing.releaseSome(tx, { ...of, progress: this.#progress, isPatient })
+    return released ?? (await closing.endIfOver(tx, of))
   }
 }

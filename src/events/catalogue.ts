@@ -139,7 +139,10 @@ export const catalogue = {
   'pay_run.scheduled': { when: 'A pay run was uploaded. Its grace period has started.', data: PayRunData },
   'pay_run.available': { when: 'The money of the pay run became available.', data: PayRunData },
   'pay_run.reverted': { when: 'The pay run was reverted.', data: PayRunData },
-  'pay_cycle.opened': { when: 'A pay cycle opened.', data: PayCycleData },
+  'pay_cycle.opened': {
+    when: 'A pay cycle opened. The one before it has ended, and closes now or in a moment.',
+    data: PayCycleData,
+  },
   'pay_cycle.closed': { when: 'A pay cycle closed. Its deductions are final.', data: PayCycleData },
   'pay_cycle.settled': { when: 'Payroll reported what it deducted for the pay cycle.', data: PayCycleSettledData },
   'job.awaiting_review': {

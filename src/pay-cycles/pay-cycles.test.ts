@@ -93,6 +93,18 @@ async function holding(work: (tx: Tx) => Promise<unknown>): Promise<{ commit(): 
   }
 }
 
+test('the database refuses a second open cycle of a partner', async () => {
+  const { partner: mine } = await partner('Two')
+  const adding = harness.db
+    .insertInto('payCycles')
+    .values({
+      ...{ partnerId: mine.id, id: unknownCycle, startDate: '2030-01-01', endDate: '2030-01-31' },
+      ...{ status: 'Open', createdAt: march },
+    })
+    .execute()
+  await expect(adding).rejects.toThrow('one_open_cycle')
+})
+
 describe('the first cycle', () => {
   test.each<[PartnerSettings, string, string]>([
     [{}, '2026-03-01', '2026-03-31'],

@@ -28,8 +28,10 @@ export async function readBalance(
   const { facts } = asked
   const { member } = facts
   if (member === null) throw memberNotFound(memberId)
-  const payCycle = await payCycles.findOpen(db, partner.id)
-  if (payCycle === undefined) throw noOpenCycle()
+  if (facts.payCycleId === null) throw noOpenCycle()
+  // Not the open cycle: the one that the balance was read for may have ended meanwhile.
+  const found = await payCycles.find(db, { partnerId: partner.id, payCycleId: facts.payCycleId })
+  const payCycle: payCycles.PayCycle = { ...found, status: 'Open' }
   return {
     tier: member.tier,
     available: member.available,

@@ -40,7 +40,8 @@ export type Banks = {
  * Reads everything that decides withdrawals: one statement for all commands, and one more each for floats with a floor and for
  * tiers that limit the number of withdrawals. Always reading them would cost a command that needs neither half as much again.
  *
- * If the caller holds a member's lock, the member's figures stay the same between the statements.
+ * If the caller holds a member's lock, the member's figures stay the same between the statements. The open pay cycle may end in
+ * between, so they all use the one that the first statement found.
  * @returns the facts of each command, in order
  */
 export async function readFacts<A extends FactsQuery>(
@@ -152,10 +153,11 @@ async function countWithdrawals<A extends FactsQuery>(
              ${limited.map(each => each.partnerId)}::text[], ${limited.map(each => each.memberId)}::text[],
              ${limited.map(each => each.now.toISOString())}::timestamptz[],
              ${limited.map(each => rowOf(each).withdrawalsPerDay)}::integer[],
-             ${limited.map(each => rowOf(each).withdrawalsPerCycle)}::integer[])
-             with ordinality as a (partner_id, member_id, now, per_day, per_cycle, place)
+             ${limited.map(each => rowOf(each).withdrawalsPerCycle)}::integer[],
+             ${limited.map(each => rowOf(each).payCycleId)}::text[])
+             with ordinality as a (partner_id, member_id, now, per_day, per_cycle, pay_cycle_id, place)
       join partners p on p.id = a.partner_id
-      left join pay_cycles c on c.partner_id = p.id and c.status = 'Open' ${onOnePartner('c', limited)}`.execute(db)
+      left join pay_cycles c on c.partner_id = p.id and c.id = a.pay_cycle_id ${onOnePartner('c', limited)}`.execute(db)
   const counts = new Map<A, Count>()
   for (const { place, ...count } of rows) {
     const each = limited[place - 1]

@@ -1055,7 +1055,7 @@ export type PayCycleOpenedDelivery = {
   data: PayCycleEventData
 }
 
-/** A pay cycle opened. */
+/** A pay cycle opened. The one before it has ended, and closes now or in a moment. */
 export type PayCycleOpenedEvent = {
   type: 'pay_cycle.opened'
   id: EventId

@@ -159,6 +159,11 @@ test.each(['ledger_transfers', 'tier_versions', 'events'])('even the owner canno
 })
 
 // Without its argument, the trigger function fails with an error about its own message.
+test.for(['update ledger_transfers set amount = amount + 1', 'delete from ledger_transfers'])(
+  'not even the owner can %s',
+  async statement => await expect(asOwner(statement)).rejects.toMatchObject({ constraint: 'append_only' }),
+)
+
 test('every trigger that keeps a table append-only names the table in its error', async () => {
   const { rows } = await harness.pool.query<{ trigger: string }>(
     `select tgname as trigger from pg_trigger

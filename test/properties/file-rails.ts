@@ -180,6 +180,8 @@ export class FileRails {
   readonly #seen = new Set<string>()
   /** The amounts of bookings by subject and bank reference, because a statement repeats the bookings of a notification. */
   readonly #booked = new Map<string, Map<string, bigint>>()
+  /** Payments and batches of which the bank has booked a debit that no one has to look at. */
+  readonly #debited = new Set<string>()
   /** The counted entries of single payments, by payment. */
   readonly #entries = new Map<string, Entry[]>()
   readonly #books: Books
@@ -481,6 +483,7 @@ export class FileRails {
     // A return that another message has already reported is applied, or left to an operator.
     if (isKnown && entry?.isReturn) return undefined
     const kind = this.#meaningOf(heard, entries)
+    if (!isKnown && kind === undefined && entry?.isReturn === false) this.#debited.add(of)
     // Another message's report of the same entry.
     return isKnown ? undefined : kind
   }
@@ -611,6 +614,7 @@ export class FileRails {
       return isGivenBack ? 'paid_after_give_back' : 'amount'
     }
     if (isAnother) return 'money_out'
+    this.#debited.add(of)
     for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
     return undefined
   }
@@ -629,6 +633,7 @@ export class FileRails {
         each => each.decision === null && each.kind === 'amount' && each.about === batch.name && each.amount === amount,
       )
       if (first === undefined) continue
+      this.#debited.add(batch.name)
       for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
       first.decision = 'applied'
       for (const each of others) each.kind = 'money_out'
@@ -715,7 +720,9 @@ export class FileRails {
     if (payment !== undefined && kind === 'amount' && isBooked) throw new Refused()
     const isAboutUnpaid = reported === 'paid' || kind === 'blocked' || kind === 'float' || kind === 'duplicate'
     const isPaid = payment?.outcome === 'paid' && (isAboutUnpaid || payment.endedAt > openedAt)
-    if (isPaid && reported !== 'returned') throw new Refused()
+    // What the bank has debited comes back only with a credit.
+    const isDebited = payment && (this.#debited.has(payment.name) || this.#debited.has(payment.batch.name))
+    if ((isPaid || isDebited) && reported !== 'returned') throw new Refused()
     const all = payment ? [payment] : batch ? this.#paymentsOf(batch).filter(({ outcome }) => outcome === null) : []
     const isPossible = (each: Payment) =>
       each.rail === rail && (each.outcome === null || each.outcome === 'paid') && isRecordedSent(each)

@@ -197,7 +197,9 @@ describe('on the embedded PostgreSQL', () => {
     )
     expect([...statuses].every(status => status === 200 || status === 503)).toBe(true)
 
-    await tamper({ socketDir }, `select graphile_worker.add_job('expire-intents', job_key => 'probe')`)
+    // A connection from before may have served the request, so the server is not necessarily back.
+    const addProbe = () => tamper({ socketDir }, `select graphile_worker.add_job('expire-intents', job_key => 'probe')`)
+    await vi.waitFor(addProbe, { timeout: 15_000 })
     await vi.waitFor(
       async () => {
         const [left] = await tamper({ socketDir }, `select key from graphile_worker.jobs where key = 'probe'`)

@@ -1,11 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Db } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
-import type { Clock } from '../../kernel/time.ts'
 import type { KeyHolder, Scope } from '../../partners/api-keys.ts'
-import type { Mode } from '../../partners/partners.ts'
 import { RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
+import type { ApiContext } from '../server/server.ts'
 import { authenticator } from './auth.ts'
+
+/** What identifying callers needs. */
+export type AdmissionContext = Pick<ApiContext, 'db' | 'mode' | 'now' | 'publicUrl'>
 
 export type Admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined) => Promise<void>
 
@@ -13,7 +14,7 @@ export type Admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope 
  * Admits a request: identifies the partner by the API key, then checks the rate limit, then the permission.
  * @throws Problem `ApiKeyRefused`, `RateLimitExceeded`, `Forbidden`
  */
-export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock }): {
+export function admission({ db, mode, now }: AdmissionContext): {
   admit: Admit
   /** Like `admit`, if no query is needed. @returns false if one is */
   admitCached(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any'): boolean

@@ -1,9 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isOperatorPath } from '../../contract/documents.ts'
-import type { Db } from '../../database/database.ts'
-import type { Clock } from '../../kernel/time.ts'
-import type { Mode } from '../../partners/partners.ts'
-import { admission, isVersioned, needsKey } from './admission.ts'
+import { type AdmissionContext, admission, isVersioned, needsKey } from './admission.ts'
 import { operatorAdmission } from './operator-admission.ts'
 import { sessionAdmission } from './session-admission.ts'
 import { userAdmission } from './user-admission.ts'
@@ -15,11 +12,11 @@ export class Callers {
   readonly #users: ReturnType<typeof userAdmission>
   readonly #admitOperator: ReturnType<typeof operatorAdmission>
 
-  constructor({ db, mode, now, publicUrl }: { db: Db; mode: Mode; now: Clock; publicUrl: string | undefined }) {
-    this.#keys = admission({ db, mode, now })
-    this.#admitSession = sessionAdmission({ db, mode, now, publicUrl })
-    this.#users = userAdmission({ db, mode, now, publicUrl })
-    this.#admitOperator = operatorAdmission({ db, now })
+  constructor(context: AdmissionContext) {
+    this.#keys = admission(context)
+    this.#admitSession = sessionAdmission(context)
+    this.#users = userAdmission(context)
+    this.#admitOperator = operatorAdmission(context)
   }
 
   /** Drops the partner's cached keys. */

@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Db } from '../../database/database.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
-import type { Clock } from '../../kernel/time.ts'
 import { findOperatorKey, isOperatorKey } from '../../partners/operator-keys.ts'
 import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
+import type { AdmissionContext } from './admission.ts'
 
 const limits = {
   // A page of the console sends about ten requests at once.
@@ -19,7 +18,7 @@ export type AdmitOperator = (request: FastifyRequest, reply: FastifyReply) => Pr
  * refused immediately.
  * @throws Problem `ApiKeyRefused`, `RateLimitExceeded`
  */
-export function operatorAdmission({ db, now }: { db: Db; now: Clock }): AdmitOperator {
+export function operatorAdmission({ db, now }: AdmissionContext): AdmitOperator {
   const rateLimiter = new RateLimiter()
   return async (request, reply) => {
     const keyId = await identify(request)

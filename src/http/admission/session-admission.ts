@@ -1,13 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Db } from '../../database/database.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
 import { hashOf } from '../../kernel/secrets.ts'
-import type { Clock } from '../../kernel/time.ts'
 import { findSession, type MemberSession, type SessionScope } from '../../partners/member-sessions.ts'
-import type { Mode } from '../../partners/partners.ts'
 import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
 import type { App } from '../server/server.ts'
-import { followClock } from './admission.ts'
+import { type AdmissionContext, followClock } from './admission.ts'
 
 const limits = {
   // A member who withdraws and then watches the timeline sends one request every few seconds.
@@ -28,17 +25,7 @@ type AdmitSession = (request: FastifyRequest, reply: FastifyReply, scope: Sessio
  * page's, then checks the rate limit and the scope. Only the page to which the session is bound can read the response.
  * @throws Problem `SessionRefused`, `RateLimitExceeded`, `Forbidden`
  */
-export function sessionAdmission({
-  db,
-  mode,
-  now,
-  publicUrl,
-}: {
-  db: Db
-  mode: Mode
-  now: Clock
-  publicUrl: string | undefined
-}): AdmitSession {
+export function sessionAdmission({ db, mode, now, publicUrl }: AdmissionContext): AdmitSession {
   const rateLimiter = new RateLimiter()
   return async (request, reply, scope) => {
     reply.header('vary', 'Origin')

@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../../database/database.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
 import { hashOf } from '../../kernel/secrets.ts'
-import type { Clock } from '../../kernel/time.ts'
 import type { Scope } from '../../partners/api-keys.ts'
 import { readOffsetMs } from '../../partners/clocks.ts'
 import { findPartner, type Mode, type Partner } from '../../partners/partners.ts'
@@ -12,7 +11,7 @@ import { mayCall, type Rights, type Role } from '../../users/roles.ts'
 import { findSession, type SignedIn } from '../../users/sessions.ts'
 import { rolesWith } from '../../users/users.ts'
 import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
-import { followClock } from './admission.ts'
+import { type AdmissionContext, followClock } from './admission.ts'
 import { browserCookie, readCookie, sessionCookie } from './cookies.ts'
 import { ownOrigin } from './session-admission.ts'
 
@@ -33,17 +32,7 @@ const limits = {
  * Admits requests of the console: checks that they are from a page of this server, identifies the user by the cookie, then
  * checks the rate limit and what the user may do.
  */
-export function userAdmission({
-  db,
-  mode,
-  now,
-  publicUrl,
-}: {
-  db: Db
-  mode: Mode
-  now: Clock
-  publicUrl: string | undefined
-}): {
+export function userAdmission({ db, mode, now, publicUrl }: AdmissionContext): {
   /** @throws Problem `Forbidden`, `SessionRefused`, `RateLimitExceeded` */
   admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void>
   /**

@@ -57,7 +57,7 @@ export async function post(tx: Tx, movement: Movement): Promise<void> {
   const { partnerId, transfers, now } = movement
   if (transfers.length === 0) return
   const unused = await addBalances(tx, movement)
-  if (unused.length > 0) await release(tx, { partnerId, unused, now })
+  await release(tx, { partnerId, unused, now })
   await cachedSql`with ${postSql([movement])} select`.execute(tx)
 }
 
@@ -69,6 +69,7 @@ export async function release(
   tx: Tx,
   { partnerId, unused, now }: { partnerId: string; unused: UnusedPay[]; now: Date },
 ): Promise<void> {
+  if (unused.length === 0) return
   const movements = [...Map.groupBy(unused, ({ payCycleId }) => payCycleId)].map(([payCycleId, ofCycle]) => ({
     partnerId,
     movementId: payCycleId,

@@ -12,7 +12,7 @@ import { suspensionReason } from './rules.ts'
 export type Balance = {
   tier: Tier
   available: bigint
-  payCycle: payCycles.PayCycle
+  payCycle: Omit<payCycles.PayCycle, 'status'>
   /** When a pay run of the cycle last became available. */
   lastPayDate: Date | null
   isTemporarilyUnavailable: boolean
@@ -30,8 +30,7 @@ export async function readBalance(
   if (member === null) throw memberNotFound(memberId)
   if (facts.payCycleId === null) throw noOpenCycle()
   // Not the open cycle: the one that the balance was read for may have ended meanwhile.
-  const found = await payCycles.find(db, { partnerId: partner.id, payCycleId: facts.payCycleId })
-  const payCycle: payCycles.PayCycle = { ...found, status: 'Open' }
+  const payCycle = await payCycles.find(db, { partnerId: partner.id, payCycleId: facts.payCycleId })
   return {
     tier: member.tier,
     available: member.available,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { filesBelow, importsOf } from '../architecture/imports.ts'
+import { randomOf } from '../crash/random.ts'
 import { instrument, type Mutant, type Run, runTests } from './instrumented.ts'
 import { faults } from './sql-faults.ts'
 
@@ -60,7 +61,8 @@ async function tryMutants(files: string[], { countMax, tests }: { countMax?: num
   const failing = runs.filter(run => !run.isPassed)
   if (failing.length > 0)
     throw new Error(`fail without a mutant: ${failing.map(run => run.tests.join(' ')).join(', ')}`)
-  const chosen = countMax === undefined ? mutants : sample(mutants, countMax)
+  const chosen =
+    countMax === undefined ? mutants : randomOf(Number(values.seed), 'mutants').shuffled(mutants).slice(0, countMax)
   const covered = chosen.map(mutant => ({ mutant, tests: testsOfMutant(mutant, runs) }))
   const tried = covered.filter(each => each.tests.length > 0)
   const results = runTests(copy, { names: tried.map(each => each.tests), mutants: tried.map(each => each.mutant.id) })
@@ -107,18 +109,6 @@ function report(mutants: Mutant[], killed: Set<string | undefined>): void {
 
 function printShare(name: string, { killed, all }: { killed: number; all: number }): void {
   console.log(`${((100 * killed) / all).toFixed(1).padStart(5)} %  ${killed} of ${all}  ${name}`)
-}
-
-// A linear congruential generator, so that a seed chooses the same mutants everywhere.
-function sample(mutants: Mutant[], countMax: number): Mutant[] {
-  let state = Number(values.seed)
-  const left = [...mutants]
-  const chosen: Mutant[] = []
-  while (chosen.length < countMax && left.length > 0) {
-    state = (state * 1_103_515_245 + 12_345) % 2 ** 31
-    chosen.push(...left.splice(Math.floor((state / 2 ** 31) * left.length), 1))
-  }
-  return chosen
 }
 
 function tryFaults(): void {

@@ -57,7 +57,7 @@ const member = {
   status: wordOf(['invited', 'active', 'inactive'], { title: 'MemberStatus' }),
   ...metadata,
 }
-const MemberData = Type.Object(member, { title: 'MemberEventData', ...strict })
+const MemberData = namedObject('MemberEventData', member)
 const MemberUpdatedData = namedObject('MemberUpdatedEventData', {
   ...member,
   changed: Type.Array(
@@ -77,7 +77,7 @@ const PayRunData = namedObject('PayRunEventData', {
 })
 
 const cycle = { payCycleId: Id('payCycle'), startDate: Day, endDate: Day }
-const PayCycleData = Type.Object(cycle, { title: 'PayCycleEventData', ...strict })
+const PayCycleData = namedObject('PayCycleEventData', cycle)
 const PayCycleSettledData = Type.Object(
   { ...cycle, matched: Count, short: Count, over: Count, unknown: Count },
   {
@@ -104,7 +104,7 @@ const WebhookDisabledData = namedObject('WebhookDisabledEventData', {
     description: '`failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410.',
   }),
 })
-const WebhookRecoveredData = Type.Object(webhook, { title: 'WebhookRecoveredEventData', ...strict })
+const WebhookRecoveredData = namedObject('WebhookRecoveredEventData', webhook)
 
 /**
  * Every type of event: when it is emitted, and the fields of its `data` (ids, states, days and Money, never bank details or

@@ -30,7 +30,7 @@ export const MemberUpdate = Type.Partial(Type.Object({ ...required, ...nullable,
 export type MemberUpdate = Static<typeof MemberUpdate>
 
 const member = { memberId: Id('member'), status: MemberStatus, ...required, ...nullable, ...defaulted }
-export const Member = Type.Object(member, { title: 'Member', ...strict })
+export const Member = namedObject('Member', member)
 
 /** The extended shape. The published shape never grows. */
 export const MemberWithMetadata = namedObject('Member', { ...member, metadata: Metadata })

@@ -3,7 +3,7 @@ import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
-import { namedObject, strict, strictObject, TextOrNull, wordOf } from '../kernel/schemas.ts'
+import { namedObject, strictObject, TextOrNull, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import * as notOurs from '../payouts/books/not-ours.ts'
 import * as rules from '../payouts/books/rules.ts'
@@ -47,7 +47,7 @@ const Preview = namedObject('ExceptionsByText', {
     description: 'Identifies the set of entries that would be closed; send it to close them.',
   }),
 })
-const Closed = Type.Object(matching, { title: 'ExceptionsClosed', ...strict })
+const Closed = namedObject('ExceptionsClosed', matching)
 
 const PayoutRule = namedObject('PayoutRule', {
   id: Id('payoutRule'),

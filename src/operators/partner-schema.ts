@@ -88,7 +88,7 @@ const apiKey = {
   lastUsedAt: nullable(Instant, 'To the minute.'),
 }
 
-export const ApiKey = Type.Object(apiKey, { title: 'ApiKey', ...strict })
+export const ApiKey = namedObject('ApiKey', apiKey)
 
 export const ApiKeyOfPartner = namedObject('ApiKeyOfPartner', { ...apiKey, partnerId: Id('partner') })
 

@@ -115,7 +115,7 @@ const batch = {
   ),
 }
 
-const batchSummary = Type.Object(batch, { title: 'PayoutBatchSummary', ...strict })
+const batchSummary = namedObject('PayoutBatchSummary', batch)
 
 export const Batches = namedObject('PayoutBatches', { batches: Type.Array(batchSummary), ...hasMoreField })
 
@@ -264,7 +264,7 @@ const exceptionFields = {
   ),
 }
 
-export const Exception = Type.Object(exceptionFields, { title: 'PayoutException', ...strict })
+export const Exception = namedObject('PayoutException', exceptionFields)
 
 export function proposalView(proposal: Proposal | undefined) {
   if (proposal === undefined) return null

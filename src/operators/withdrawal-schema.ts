@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
-import { described, nullable, strict, wordOf } from '../kernel/schemas.ts'
+import { described, namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import { type Inspected, stuckReasons } from '../withdrawals/inspection.ts'
 import { WithdrawalStatus } from '../withdrawals/schema.ts'
@@ -29,7 +29,7 @@ export const inspectedFields = {
   stuck: nullable(wordOf(stuckReasons), 'Why it needs attention; null if it does not.'),
 }
 
-export const InspectedWithdrawal = Type.Object(inspectedFields, { title: 'InspectedWithdrawal', ...strict })
+export const InspectedWithdrawal = namedObject('InspectedWithdrawal', inspectedFields)
 
 export function inspectedView({ grossAmount, netAmount, fee, employerFee, currency, ...withdrawal }: Inspected) {
   const money = (amount: bigint) => toWire({ amount, currency })

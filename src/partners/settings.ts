@@ -1,6 +1,6 @@
 import { isSupportedCountry } from 'libphonenumber-js'
 import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox'
-import { strict, wordOf } from '../kernel/schemas.ts'
+import { namedObject, strict, wordOf } from '../kernel/schemas.ts'
 
 // The limit of `Ustrd` in pain.001.
 const remittanceCharsMax = 140
@@ -133,7 +133,7 @@ export const settingNames = Object.keys(settings) as Name[]
 const fields = Object.fromEntries(settingNames.map(name => [name, settings[name].schema])) as {
   [N in Name]: Table[N]['schema']
 }
-export const Settings = Type.Object(fields, { title: 'PartnerSettings', ...strict })
+export const Settings = namedObject('PartnerSettings', fields)
 export type Settings = Static<typeof Settings>
 export const SomeSettings = Type.Partial(Type.Object(fields), { title: 'PartnerSettingsChange', ...strict })
 export type SomeSettings = Static<typeof SomeSettings>

@@ -5,7 +5,7 @@ import { csvHeaders } from '../http/bodies/csv.ts'
 import { named, operation } from '../http/operation.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { signedMoney, toWire } from '../kernel/money.ts'
-import { strict } from '../kernel/schemas.ts'
+import { namedObject, strictObject } from '../kernel/schemas.ts'
 import { Day } from '../kernel/time.ts'
 import { readers, staff } from '../users/roles.ts'
 import * as deductions from './deductions.ts'
@@ -15,27 +15,18 @@ import * as payCycles from './pay-cycles.ts'
 const tag = 'Pay cycles'
 const Status = Type.Union([Type.Literal('Open'), Type.Literal('Closed')], { title: 'PayCycleStatus' })
 
-const PayCycle = Type.Object(
-  { id: Id('payCycle'), startDate: Day, endDate: Day, status: Status },
-  { title: 'PayCycle', ...strict },
-)
+const PayCycle = namedObject('PayCycle', { id: Id('payCycle'), startDate: Day, endDate: Day, status: Status })
 
-const Deductions = Type.Object(
-  {
-    deductions: Type.Array(
-      Type.Object(
-        {
-          memberId: Id('member'),
-          total: signedMoney('Amount to deduct from the member’s pay. Negative if payroll is to give money back.'),
-        },
-        { title: 'Deduction', ...strict },
-      ),
-    ),
-    ...totalField,
-    ...pageFields,
-  },
-  { title: 'Deductions', ...strict },
-)
+const Deductions = namedObject('Deductions', {
+  deductions: Type.Array(
+    namedObject('Deduction', {
+      memberId: Id('member'),
+      total: signedMoney('Amount to deduct from the member’s pay. Negative if payroll is to give money back.'),
+    }),
+  ),
+  ...totalField,
+  ...pageFields,
+})
 
 const getPayCycles = operation({
   route: 'GET /v1/pay/cycles',
@@ -45,16 +36,14 @@ const getPayCycles = operation({
   tag,
   summary: 'List pay cycles',
   description: 'Newest first.',
-  query: Type.Object(
-    { statuses: Type.Optional(Type.Array(Status, { maxItems: 2 })), ...pageQuery, ...afterQuery('payCycle') },
-    strict,
-  ),
+  query: strictObject({
+    statuses: Type.Optional(Type.Array(Status, { maxItems: 2 })),
+    ...pageQuery,
+    ...afterQuery('payCycle'),
+  }),
   success: {
     description: 'One page of pay cycles.',
-    schema: Type.Object(
-      { payCycles: Type.Array(PayCycle), ...totalField, ...pageFields },
-      { title: 'PayCycles', ...strict },
-    ),
+    schema: namedObject('PayCycles', { payCycles: Type.Array(PayCycle), ...totalField, ...pageFields }),
   },
   problems: ['NotFound'],
   async read(reader, { partner, query }) {
@@ -78,12 +67,9 @@ const getPayCycle = operation({
   success: { description: 'The pay cycle.', schema: PayCycle },
   problems: ['NotFound'],
   async read(reader, { partner, params: { payCycleId } }) {
-    const {
-      releasedAt: _,
-      settledAt: __,
-      ...body
-    } = await payCycles.find(reader, { partnerId: partner.id, payCycleId })
-    return { body }
+    const cycle = await payCycles.find(reader, { partnerId: partner.id, payCycleId })
+    const { id, startDate, endDate, status } = cycle
+    return { body: { id, startDate, endDate, status } }
   },
 })
 
@@ -97,7 +83,7 @@ const getPayCycleDeductions = operation({
   description:
     'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, and final from `pay_cycle.closed` on. In between, which takes a moment or, for a million members, a minute or two, the answer is a `Conflict` with `retry-after`. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.',
   params: Type.Object({ payCycleId: Id('payCycle') }),
-  query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, strict),
+  query: strictObject({ ...pageQuery, ...afterQuery('member', lastMember) }),
   success: {
     description: 'One page of deductions, or all of them as a file.',
     schema: Deductions,

@@ -7,7 +7,7 @@ import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, SignedMoney, toWire } from '../kernel/money.ts'
 import { mapInSlices } from '../kernel/pace.ts'
-import { namedObject, nullable, strict, strictObject, wordOf } from '../kernel/schemas.ts'
+import { namedObject, nullable, strictObject, wordOf } from '../kernel/schemas.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { payroll, readers } from '../users/roles.ts'
@@ -65,7 +65,7 @@ const payRunFields = {
   }),
   metadata: Metadata,
 }
-const PayRun = Type.Object(payRunFields, { title: 'PayRun', ...strict })
+const PayRun = namedObject('PayRun', payRunFields)
 
 const PayRunDetails = namedObject('PayRunDetails', {
   ...payRunFields,

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../contract/list.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { SignedMoney, signedMoney } from '../kernel/money.ts'
-import { namedObject, nullable, strict, wordOf } from '../kernel/schemas.ts'
+import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { referenceOf } from './dues.ts'
 import { linesMax } from './file.ts'
 
@@ -41,7 +41,7 @@ const settlementFields = {
 }
 
 /** The result of a settlement, without its lines. */
-export const SettlementSummary = Type.Object(settlementFields, { title: 'SettlementSummary', ...strict })
+export const SettlementSummary = namedObject('SettlementSummary', settlementFields)
 
 export const Settlement = namedObject('Settlement', {
   ...settlementFields,

@@ -70,7 +70,7 @@ const webhook = {
   metadata: Metadata,
   createdAt: Instant,
 }
-export const Webhook = Type.Object(webhook, { title: 'Webhook', ...strict })
+export const Webhook = namedObject('Webhook', webhook)
 const secret = Type.String({
   description: 'Verifies the signatures. Shown only in this response, so store it.',
   examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='],
@@ -149,7 +149,7 @@ const delivery = {
   lastStatus: nullable(Type.Integer(), 'HTTP status of the last attempt; null if there was no response.'),
   nextAttemptAt: nullable(Instant, 'Null if no attempt is planned.'),
 }
-export const WebhookDelivery = Type.Object(delivery, { title: 'WebhookDelivery', ...strict })
+export const WebhookDelivery = namedObject('WebhookDelivery', delivery)
 export const WebhookDeliveries = namedObject('WebhookDeliveries', {
   deliveries: Type.Array(WebhookDelivery),
   hasMore: Type.Boolean(),

@@ -153,7 +153,7 @@ const itemFields = {
   memberId: Id('member'),
   createdAt: Instant,
 }
-const WithdrawalItem = Type.Object(itemFields, { title: 'Withdrawal', ...strict })
+const WithdrawalItem = namedObject('Withdrawal', itemFields)
 
 export const WithdrawalStatus = wordOf(statuses, { title: 'WithdrawalStatus' })
 const Reason = Type.Union([Type.String(), Type.Null()], {
@@ -173,7 +173,7 @@ const WithdrawalItemWithStatus = namedObject('WithdrawalWithStatus', {
 })
 
 const timelineEntry = { status: WithdrawalStatus, at: Instant, reason: Reason }
-const TimelineEntry = Type.Object(timelineEntry, { title: 'WithdrawalTimelineEntry', ...strict })
+const TimelineEntry = namedObject('WithdrawalTimelineEntry', timelineEntry)
 
 const details = {
   id: Id('withdrawal'),
@@ -200,7 +200,7 @@ const details = {
 export const WithdrawalDetails = namedObject('WithdrawalDetails', { ...details, metadata: ofIntent })
 
 /** The body for the member's page, without the partner's metadata. */
-export const OwnWithdrawal = Type.Object(details, { title: 'OwnWithdrawal', ...strict })
+export const OwnWithdrawal = namedObject('OwnWithdrawal', details)
 
 const TimelineStep = namedObject('WithdrawalTimelineStep', {
   ...timelineEntry,

@@ -196,6 +196,8 @@ create table partners (
   remittance_text text not null default ''
     constraint remittance_text_in_sepa_characters check (remittance_text ~ '^[A-Za-z0-9/?:().,''+ -]{0,140}$'),
   metadata_in_events boolean not null default false,
+  -- Events about the partner itself: the sequence of the latest. Old events are dropped, so they cannot give it.
+  event_count integer not null default 0,
   -- On-demand pay is temporarily unavailable.
   paused boolean not null default false,
   suspended_at timestamptz,
@@ -303,6 +305,8 @@ create table members (
   -- When the partner gave the instruction behind the latest change: the instant of the request, or at which the import was sent. A
   -- queued import is applied long after it was sent, and a file that was sent later still wins over it.
   instructed_at timestamptz not null,
+  -- The sequence of the latest event. The member is inserted together with the first.
+  event_count integer not null default 1,
   primary key (partner_id, id),
   foreign key (partner_id, tier) references tiers,
   constraint one_member_per_worker_id unique (partner_id, worker_id),
@@ -414,6 +418,8 @@ create table member_imports (
   ended_at timestamptz,
   -- When its rows and steps were deleted; the numbers stay.
   forgotten_at timestamptz,
+  -- The sequence of the latest event.
+  event_count integer not null default 0,
   primary key (partner_id, id),
   -- A batch of actions reports every action, a file only the changes.
   constraint steps_done_are_of_the_plan check (
@@ -1746,6 +1752,8 @@ create table webhook_endpoints (
   due_at timestamptz,
   -- When the lease of the process that makes the deliveries expires, by real time.
   leased_until timestamptz,
+  -- The sequence of the latest event about the endpoint.
+  event_count integer not null default 0,
   primary key (partner_id, id),
   constraint disabled_for_a_reason check (enabled = (disabled_reason is null))
 );

@@ -36,15 +36,15 @@ const readable = {
     'partnerId importId row newMemberId email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban dob gender enablePayroll faults',
   memberImportSteps: 'partnerId importId step action memberId command fault',
   memberImports:
-    'partnerId id kind columns removesAccounts rowTo status invite update reinstate offboard unchanged stepsDone appliedThrough createdAt reviewedAt endedAt forgottenAt offboardMax reviewSince restAction',
+    'partnerId id kind columns removesAccounts rowTo status invite update reinstate offboard unchanged stepsDone appliedThrough createdAt reviewedAt endedAt forgottenAt offboardMax reviewSince restAction eventCount',
   memberSessions: 'partnerId id memberId keyId scope origin createdAt expiresAt',
   members:
-    'partnerId id status email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason',
+    'partnerId id status email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason eventCount',
   metadata: 'partnerId kind resourceId key value position memberId withdrawalIntentId payRunId webhookId',
   operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
   partnerLogos: 'partnerId mediaType bytes changedAt',
   partners:
-    'id name country timeZone autoActivate graceMinutes intentMinutes requestsPerSecond requestsBurst paused suspendedAt createdAt holdSeconds cycleSchedule cycleAnchor shortfallPolicy offboardReviewPercent reviewDays remittanceText metadataInEvents',
+    'id name country timeZone autoActivate graceMinutes intentMinutes requestsPerSecond requestsBurst paused suspendedAt createdAt holdSeconds cycleSchedule cycleAnchor shortfallPolicy offboardReviewPercent reviewDays remittanceText metadataInEvents eventCount',
   payCycles: 'partnerId id startDate endDate status createdAt closedAt releasedAt settledAt',
   payRunLines: 'partnerId payRunId line memberId amount currency',
   payRuns:
@@ -95,7 +95,7 @@ const readable = {
   webhookDeliveries:
     'partnerId endpointId eventId type state sample createdAt attemptCount scheduledCount lastAttemptAt dueAt replayAt',
   webhookEndpoints:
-    'partnerId id description types enabled disabledReason createdAt deletedAt sincePosition failureCount blockedUntil failingSince failingDays lastFailingDay isRecovering dueAt leasedUntil',
+    'partnerId id description types enabled disabledReason createdAt deletedAt sincePosition failureCount blockedUntil failingSince failingDays lastFailingDay isRecovering dueAt leasedUntil eventCount',
   webhookFeeds: 'partnerId position',
   webhookSecrets: 'partnerId endpointId createdAt expiresAt',
   withdrawalIntents:

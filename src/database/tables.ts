@@ -282,6 +282,7 @@ export type DB = {
     reviewedAt: Date | null
     endedAt: Date | null
     forgottenAt: Date | null
+    eventCount: Generated<number>
   }
   memberSessions: {
     partnerId: string
@@ -316,6 +317,7 @@ export type DB = {
     createdAt: Date
     updatedAt: Date
     instructedAt: Date
+    eventCount: Generated<number>
   }
   metadata: {
     partnerId: string
@@ -365,6 +367,7 @@ export type DB = {
     reviewDays: Generated<number>
     remittanceText: Generated<string>
     metadataInEvents: Generated<boolean>
+    eventCount: Generated<number>
     paused: Generated<boolean>
     suspendedAt: Date | null
     createdAt: Date
@@ -818,6 +821,7 @@ export type DB = {
     isRecovering: Generated<boolean>
     dueAt: Date | null
     leasedUntil: Date | null
+    eventCount: Generated<number>
   }
   webhookFeeds: {
     partnerId: string

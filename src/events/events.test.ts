@@ -20,11 +20,15 @@ type Listed = { id: string; type: string; sequence: number; createdAt: string; d
 
 const get = (query = '', options = {}) => harness.call('GET', `/v1/events${query}`, { key: mine.key, ...options })
 // Any two types of the catalogue with the same data: these tests are about who emits, and when.
-const append = (tx: Tx, name: string, type: 'job.processing' | 'job.rejected' = 'job.processing') =>
-  events.emit(tx, {
-    ...{ partnerId: mine.partner.id, type, resourceId: `maj_${name}`, now: harness.clock.now() },
-    data: { jobId: `maj_${name}`, status: 'Processing' },
-  })
+const append = async (tx: Tx, name: string, type: 'job.processing' | 'job.rejected' = 'job.processing') => {
+  const [partnerId, resourceId] = [mine.partner.id, `maj_${name}`]
+  const { rows } = await sql<{ sequence: number }>`
+    select count(*)::integer + 1 as sequence from events
+     where partner_id = ${partnerId} and resource_id = ${resourceId}`.execute(tx)
+  const sequence = rows[0]?.sequence ?? 1
+  const data = { jobId: resourceId, status: 'Processing' as const }
+  await events.emit(tx, { partnerId, type, resourceId, sequence, data, now: harness.clock.now() })
+}
 const appendNow = (name: string, type?: 'job.processing' | 'job.rejected') => harness.inTx(tx => append(tx, name, type))
 const numberAll = async () =>
   await eventTasks['number-event-feeds']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
@@ -66,7 +70,7 @@ async function openTransaction() {
 }
 
 test('an event that the catalogue does not declare, or with other data than declared, does not compile', () => {
-  const common = { partnerId: 'par_x', resourceId: 'maj_x', now: new Date() }
+  const common = { partnerId: 'par_x', resourceId: 'maj_x', sequence: 1, now: new Date() }
   const declared: events.NewEvent = { ...common, type: 'job.completed', data: { jobId: 'maj_x', status: 'Completed' } }
   // @ts-expect-error: no such type
   const undeclared: events.NewEvent = { ...common, type: 'job.exploded', data: declared.data }

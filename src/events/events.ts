@@ -1,21 +1,21 @@
 import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../kernel/errors.ts'
 import { firstId, newId } from '../kernel/ids.ts'
 import type { EventData, EventType } from './catalogue.ts'
 
 /**
- * A state change to be emitted. Its type and data are as declared in the catalogue.
- * `isFirst`: the same statement creates the resource, so the lookup of earlier events is skipped.
+ * A state change to be emitted. Its type and data are as declared in the catalogue. `sequence` counts the events of the resource from 1:
+ * it follows from the state of the resource, or from a count in a row that the transaction has locked. The events themselves
+ * cannot give it, because old ones are dropped.
  */
 export type NewEvent<T extends EventType = EventType> = {
   [Type in T]: {
     partnerId: string
     type: Type
     resourceId: string
-    isFirst?: true
+    sequence: number
     data: EventData<Type>
     now: Date
   }
@@ -26,25 +26,16 @@ export async function emit(tx: Tx, event: NewEvent): Promise<void> {
   await emitSql([event]).execute(tx)
 }
 
-/**
- * SQL of an insert of events, at most one per resource, for the statement that makes the changes. `sequence` counts per
- * resource; the caller has locked the resources' rows, so no other transaction can emit events about them.
- */
+/** SQL of an insert of events, for the statement that makes the changes. */
 export function emitSql(all: NewEvent[]) {
   const of = <T>(value: (event: NewEvent) => T) => all.map(value)
   return cachedSql`
     insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
-    select e.partner_id, e.id, e.type, e.resource_id, coalesce(earlier.sequence, 0) + 1, e.data, e.created_at
-      from unnest(
-             ${of(event => event.partnerId)}::text[], ${of(event => newId('event', event.now))}::text[],
-             ${of(event => event.type)}::text[], ${of(event => event.resourceId)}::text[],
-             ${of(event => event.isFirst ?? false)}::boolean[], ${of(event => JSON.stringify(event.data))}::jsonb[],
-             ${of(event => event.now.toISOString())}::timestamptz[])
-        as e (partner_id, id, type, resource_id, is_first, data, created_at)
-     cross join lateral (
-       select max(sequence) as sequence from events
-        where not e.is_first and partner_id = e.partner_id and resource_id = e.resource_id ${onOnePartner('events', all)}
-     ) earlier`
+    select * from unnest(
+      ${of(event => event.partnerId)}::text[], ${of(event => newId('event', event.now))}::text[],
+      ${of(event => event.type)}::text[], ${of(event => event.resourceId)}::text[],
+      ${of(event => event.sequence)}::integer[], ${of(event => JSON.stringify(event.data))}::jsonb[],
+      ${of(event => event.now.toISOString())}::timestamptz[])`
 }
 
 /**

@@ -5,6 +5,7 @@ import { problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { amountMax, type Currency, inWords, type Money, toWire } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
+import * as partners from '../partners/partners.ts'
 import { inScope, type Scope } from '../worker/task.ts'
 
 /** The money that funds a partner's withdrawals in one currency, in minor units. */
@@ -350,6 +351,7 @@ export async function updateLowAlert(
     partnerId,
     type: 'float.low',
     resourceId: partnerId,
+    sequence: await partners.countEvent(tx, partnerId),
     data: { free: toWire({ amount: free, currency }), floor: toWire({ amount: limit.floor, currency }) },
     now,
   })

@@ -266,13 +266,20 @@ export async function end(
   await emitStatus(tx, { partnerId, importId, status, now })
 }
 
-/** Emits an event of an import with its status: by default, the one for its new status. */
+/** Emits an event of a locked import with its status: by default, the one for its new status. */
 export async function emitStatus(
   tx: Tx,
   { partnerId, importId, status, type, now }: OfImport & { status: ImportStatus; type?: 'job.expired'; now: Date },
 ): Promise<void> {
   const data = { jobId: importId, status }
-  await events.emit(tx, { partnerId, type: type ?? eventTypes[status], resourceId: importId, data, now })
+  const { sequence } = await tx
+    .updateTable('memberImports')
+    .set({ eventCount: sql`event_count + 1` })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', importId)
+    .returning('eventCount as sequence')
+    .executeTakeFirstOrThrow()
+  await events.emit(tx, { partnerId, type: type ?? eventTypes[status], resourceId: importId, sequence, data, now })
 }
 
 const eventTypes = {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { sql, type Tx } from '../database/database.ts'
 import { isUniqueViolation } from '../database/errors.ts'
 import * as events from '../events/events.ts'
@@ -134,7 +135,7 @@ export async function inviteAll(
     })
   await sql`release savepoint invitation`.execute(tx)
   const { count = 0, refusedIds = [], activatedIds: memberIds = [] } = rows[0] ?? {}
-  const takers = memberIds.map(memberId => ({ memberId, transition: 'activated' as const, isFirst: false }))
+  const takers = memberIds.map(memberId => ({ memberId, transition: 'activated' as const, isNew: false }))
   await makeTransitions(tx, takers, writing)
   return { count, refusedIds }
 }
@@ -271,10 +272,11 @@ async function writeWave(tx: Tx, wave: Change[], writing: Writing): Promise<void
   })
   if (added.length > 0) await inserting(relationOf(added, 'p'), writing).execute(tx)
   if (updated.length > 0) {
-    await setProfiles(tx, { members: updated.map(({ after }) => after), ...writing })
+    const sequences = await setProfiles(tx, { members: updated.map(({ after }) => after), ...writing })
     const emitted = updated.map(({ before, after, changed }) => {
       const data = { memberId: after.id, status: before?.status ?? after.status, changed }
-      return { partnerId, type: 'member.updated' as const, resourceId: after.id, data, now }
+      const sequence = sequenceOf(sequences, after.id)
+      return { partnerId, type: 'member.updated' as const, resourceId: after.id, sequence, data, now }
     })
     await events.emitSql(emitted).execute(tx)
   }
@@ -282,37 +284,49 @@ async function writeWave(tx: Tx, wave: Change[], writing: Writing): Promise<void
   // One transition at a time, since the database allows only single ones and each emits an event.
   for (let index = 0; moves.some(({ transitions }) => index < transitions.length); index++) {
     const takers = moves.flatMap(({ before, after: { id: memberId }, transitions: { [index]: transition } }) =>
-      transition === undefined ? [] : [{ memberId, transition, isFirst: before === undefined && index === 0 }],
+      transition === undefined ? [] : [{ memberId, transition, isNew: before === undefined && index === 0 }],
     )
     await makeTransitions(tx, takers, writing)
   }
 }
 
-/** @property isFirst the member has just been inserted, with the status of this transition */
-type Taker = { memberId: string; transition: Transition; isFirst: boolean }
+/** @property isNew the member has just been inserted, with the status of this transition */
+type Taker = { memberId: string; transition: Transition; isNew: boolean }
+
+type EventCount = { id: string; eventCount: number }
 
 async function makeTransitions(tx: Tx, takers: Taker[], { partnerId, instructedAt, now }: Writing): Promise<void> {
   if (takers.length === 0) return
-  const moved = takers.filter(({ isFirst }) => !isFirst)
+  const moved = takers.filter(({ isNew }) => !isNew)
+  const sequences = new Map<string, number>()
   if (moved.length > 0) {
-    await sql`
+    const { rows } = await sql<EventCount>`
       update members
-         set status = t.status, updated_at = ${now}, instructed_at = greatest(instructed_at, ${instructedAt})
+         set status = t.status, updated_at = ${now}, instructed_at = greatest(instructed_at, ${instructedAt}),
+             event_count = event_count + 1
         from unnest(${moved.map(({ memberId }) => memberId)}::text[],
                     ${moved.map(({ transition }) => statusAfter[transition])}::text[]) as t (member_id, status)
-       where members.partner_id = ${partnerId} and members.id = t.member_id`.execute(tx)
+       where members.partner_id = ${partnerId} and members.id = t.member_id
+      returning id, event_count`.execute(tx)
+    for (const { id, eventCount } of rows) sequences.set(id, eventCount)
   }
   const emitted = takers.map(
-    ({ memberId, transition, isFirst }): events.NewEvent => ({
+    ({ memberId, transition, isNew }): events.NewEvent => ({
       partnerId,
       type: `member.${transition}`,
       resourceId: memberId,
-      ...(isFirst && { isFirst }),
+      sequence: isNew ? 1 : sequenceOf(sequences, memberId),
       data: { memberId, status: statusAfter[transition] },
       now,
     }),
   )
   await events.emitSql(emitted).execute(tx)
+}
+
+function sequenceOf(sequences: Map<string, number>, memberId: string): number {
+  const sequence = sequences.get(memberId)
+  assert(sequence !== undefined)
+  return sequence
 }
 
 function inserting(source: ReturnType<typeof sql>, { partnerId, instructedAt, now }: Writing) {
@@ -322,17 +336,20 @@ function inserting(source: ReturnType<typeof sql>, { partnerId, instructedAt, no
       from ${source}`
 }
 
+/** @returns the members' event counts, which include the event of this change */
 async function setProfiles(
   tx: Tx,
   { partnerId, members, instructedAt, now }: { members: Member[] } & Writing,
-): Promise<void> {
-  await sql`
+): Promise<Map<string, number>> {
+  const { rows } = await sql<EventCount>`
     update members
        set ${profileAssignments('p')}, updated_at = ${now},
            account_refused = case when (members.account_holder, members.sort_code, members.account_number, members.iban)
                                        is not distinct from (p.account_holder, p.sort_code, p.account_number, p.iban)
                                   then members.account_refused end,
-           instructed_at = greatest(instructed_at, ${instructedAt})
+           instructed_at = greatest(instructed_at, ${instructedAt}), event_count = event_count + 1
       from ${relationOf(members, 'p')}
-     where members.partner_id = ${partnerId} and members.id = p.id`.execute(tx)
+     where members.partner_id = ${partnerId} and members.id = p.id
+    returning members.id, members.event_count`.execute(tx)
+  return new Map(rows.map(({ id, eventCount }) => [id, eventCount]))
 }

@@ -137,6 +137,17 @@ export async function resumePartner(tx: Tx, partnerId: string): Promise<PartnerC
   return await change(tx, { partnerId, columns: { paused: false } })
 }
 
+/** Counts an event about the partner itself. The caller has locked the partner's row. @returns the event's sequence */
+export async function countEvent(tx: Tx, partnerId: string): Promise<number> {
+  const { eventCount } = await tx
+    .updateTable('partners')
+    .set({ eventCount: sql`event_count + 1` })
+    .where('id', '=', partnerId)
+    .returning('eventCount')
+    .executeTakeFirstOrThrow()
+  return eventCount
+}
+
 /** Refuses every request of the partner with `Forbidden`; pending payouts continue. Idempotent: the first time is kept. */
 export async function suspendPartner(
   tx: Tx,

@@ -233,6 +233,11 @@ async function startOf(db: Reader, { partnerId, cursor }: { partnerId: string; c
 
 async function emitStatus(tx: Tx, { partnerId, cycle, now }: Marking): Promise<void> {
   const { id, startDate, endDate, status } = cycle
-  const type = status === 'Open' ? 'pay_cycle.opened' : 'pay_cycle.closed'
-  await events.emit(tx, { partnerId, type, resourceId: id, data: { payCycleId: id, startDate, endDate }, now })
+  const of = { partnerId, resourceId: id, data: { payCycleId: id, startDate, endDate }, now }
+  await events.emit(
+    tx,
+    status === 'Open'
+      ? { ...of, type: 'pay_cycle.opened', sequence: 1 }
+      : { ...of, type: 'pay_cycle.closed', sequence: 2 },
+  )
 }

@@ -67,7 +67,7 @@ export async function create(
     .values({ ...payRun, partnerId, createdAt: now, fileName, ...summaryOf(lines) })
     .execute()
   await insertLines(tx, { partnerId, payRunId: payRun.id, lines })
-  await emitStatus(tx, { partnerId, payRun, now })
+  await emitStatus(tx, { partnerId, payRun, sequence: 1, now })
   if (payRun.scheduledFor > now) {
     await scheduleTask(tx, { task: 'make-pay-runs-available', at: payRun.scheduledFor, partnerId })
     return payRun
@@ -133,7 +133,7 @@ async function transition(
     .where('id', '=', payRun.id)
     .execute()
   const moved = { ...payRun, status: to }
-  await emitStatus(tx, { partnerId, payRun: moved, now })
+  await emitStatus(tx, { partnerId, payRun: moved, sequence: payRun.status === 'Scheduled' ? 2 : 3, now })
   return moved
 }
 
@@ -400,10 +400,10 @@ function memberIdsOf(lines: Line[]): string[] {
   return [...new Set(lines.map(line => line.memberId))]
 }
 
-async function emitStatus(tx: Tx, { partnerId, payRun, now }: Moving): Promise<void> {
+async function emitStatus(tx: Tx, { partnerId, payRun, sequence, now }: Moving & { sequence: number }): Promise<void> {
   const { id: payRunId, payCycleId, status } = payRun
   const data = { payRunId, payCycleId, status }
-  await events.emit(tx, { partnerId, type: eventTypes[status], resourceId: payRunId, data, now })
+  await events.emit(tx, { partnerId, type: eventTypes[status], resourceId: payRunId, sequence, data, now })
 }
 
 const eventTypes = {

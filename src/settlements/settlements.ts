@@ -91,7 +91,8 @@ export async function create(
   const { matched, short, over, unknown } = summary
   const { startDate, endDate } = cycle
   const data = { payCycleId, startDate, endDate, matched, short, over, unknown }
-  await events.emit(tx, { partnerId, type: 'pay_cycle.settled', resourceId: payCycleId, data, now })
+  // After it opened and closed; a cycle is settled once.
+  await events.emit(tx, { partnerId, type: 'pay_cycle.settled', resourceId: payCycleId, sequence: 3, data, now })
   return summary
 }
 

@@ -235,7 +235,14 @@ async function recordHealth(tx: Tx, attempts: Attempt[]): Promise<HealthChange[]
 }
 
 async function emit(tx: Tx, { partnerId, webhookId, event, reason, now }: HealthChange & { now: Date }): Promise<void> {
-  const common = { partnerId, resourceId: webhookId, now }
+  const { sequence } = await tx
+    .updateTable('webhookEndpoints')
+    .set({ eventCount: sql`event_count + 1` })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', webhookId)
+    .returning('eventCount as sequence')
+    .executeTakeFirstOrThrow()
+  const common = { partnerId, resourceId: webhookId, sequence, now }
   if (event === 'webhook.recovered') await events.emit(tx, { ...common, type: event, data: { webhookId } })
   else {
     const data = { webhookId, reason: reason === 'gone' ? ('gone' as const) : ('failing' as const) }

@@ -53,7 +53,7 @@ async function emit(count = 1, type: 'job.completed' | 'job.rejected' = 'job.com
   const { partner } = mine
   const now = harness.clock.now()
   const all = names.map((jobId): events.NewEvent => {
-    const common = { partnerId: partner.id, resourceId: jobId, isFirst: true as const, now }
+    const common = { partnerId: partner.id, resourceId: jobId, sequence: 1, now }
     return { ...common, type, data: { jobId, status: 'Completed' } }
   })
   await harness.inTx(tx => events.emitSql(all).execute(tx))

@@ -202,10 +202,7 @@ async function write(
   const emitted = created.flatMap(({ withdrawalId, command, intent }): events.NewEvent[] => {
     const common = { partnerId: command.partner.id, now: command.now }
     const withdrawal = { ...intent, id: withdrawalId, withdrawalIntentId: intent.id }
-    return [
-      intents.eventOf('completed', { ...common, intent }),
-      { ...eventOf('held', { ...common, withdrawal }), isFirst: true },
-    ]
+    return [intents.eventOf('completed', { ...common, intent }), eventOf('held', { ...common, withdrawal })]
   })
   await cachedSql`${answeredWithNext}
     with held as (

@@ -96,10 +96,9 @@ async function insertAll(
 ): Promise<void> {
   const of = <T>(value: (intent: Intent) => T) => created.map(({ intent }) => value(intent))
   const account = (column: keyof AccountColumns) => of(intent => toColumns(intent.account)[column])
-  const emitted = created.map(({ partnerId, intent }) => ({
-    ...eventOf('created', { partnerId, intent, now: intent.createdAt }),
-    isFirst: true as const,
-  }))
+  const emitted = created.map(({ partnerId, intent }) =>
+    eventOf('created', { partnerId, intent, now: intent.createdAt }),
+  )
   await cachedSql`
     with intents as (
       insert into withdrawal_intents
@@ -294,6 +293,8 @@ export function eventOf(
     partnerId,
     type: `intent.${change}`,
     resourceId: id,
+    // An intent ends once.
+    sequence: change === 'created' ? 1 : 2,
     data: {
       withdrawalIntentId: id,
       memberId,

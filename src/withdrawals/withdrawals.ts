@@ -266,9 +266,10 @@ async function recover(
     .insertInto('withdrawalRecoveries')
     .values({ ...recovery, ...cycles, takenAmount })
     .execute()
-  await ofThis
+  const { finalsBefore } = await ofThis
     .set({ status: 'paid', dueAt: null, earlierReasons, reason, adjustedInCycleId: null, recoveredBy: recoveryId })
-    .execute()
+    .returning(finalsBeforeThis)
+    .executeTakeFirstOrThrow()
   await ledger.post(tx, {
     partnerId,
     movementId: id,
@@ -276,7 +277,7 @@ async function recover(
     transfers: transfersOnRecovering(withdrawal, { taken: takenAmount, payCycleId: openCycleId }),
     now,
   })
-  await events.emit(tx, eventOf('paid', { partnerId, withdrawal, reason, now }))
+  await events.emit(tx, eventOf('paid', { partnerId, withdrawal, finalsBefore, reason, now }))
   return { ...effect, result: 'changed' }
 }
 
@@ -329,12 +330,13 @@ async function transition(
     throw noOpenCycle()
   }
   const adjustedInCycleId = returnsFunds(to) && openCycleId !== withdrawal.payCycleId ? openCycleId : null
-  await tx
+  const { finalsBefore } = await tx
     .updateTable('withdrawals')
     .set({ status: to, dueAt: null, earlierReasons, reason, adjustedInCycleId })
     .where('partnerId', '=', partnerId)
     .where('id', '=', id)
-    .execute()
+    .returning(finalsBeforeThis)
+    .executeTakeFirstOrThrow()
   await ledger.post(tx, {
     partnerId,
     movementId: id,
@@ -343,12 +345,13 @@ async function transition(
     now,
   })
   if (returnsFunds(to) && withdrawal.fee > 0n) await fees.release(tx, { partnerId, withdrawalId: id, now })
-  await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
+  await events.emit(tx, eventOf(to, { partnerId, withdrawal, finalsBefore, reason, now }))
 }
 
 // Keeps the reason of a final state, which has no due time, when another one follows.
 const earlierReasons = sql<string[]>`
   case when due_at is null then array_append(earlier_reasons, reason) else earlier_reasons end`
+const finalsBeforeThis = sql<number>`cardinality(earlier_reasons)`.as('finalsBefore')
 
 async function lockWithFunds(
   tx: Tx,
@@ -448,12 +451,15 @@ export function eventOf(
   {
     partnerId,
     withdrawal,
+    finalsBefore = 0,
     reason,
     paymentReference,
     now,
   }: {
     partnerId: string
     withdrawal: Omit<WithdrawalRow, 'partnerId' | 'status'>
+    /** The final states before this one. */
+    finalsBefore?: number
     reason?: string | null
     paymentReference?: string | undefined
     now: Date
@@ -464,6 +470,7 @@ export function eventOf(
     partnerId,
     type: `withdrawal.${status}`,
     resourceId: id,
+    sequence: { held: 1, submitted: 2, cancelled: 2, paid: 3, failed: 3, returned: 3 }[status] + finalsBefore,
     data: {
       withdrawalId: id,
       withdrawalIntentId,

@@ -161,7 +161,8 @@ function Reader() {
 /** Handles the keyboard shortcuts of every page, unless the reader is typing. */
 function useKeys(): void {
   const { route } = useLocation()
-  useEffect(() => {
+  // A layout effect, so that the first key is not lost.
+  useLayoutEffect(() => {
     let isGoing = false
     const onKey = (event: KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {

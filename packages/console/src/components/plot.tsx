@@ -95,6 +95,8 @@ export default function Plot({ caption, periods, bars, format, formatTick = form
     )
     drawn.current = plot
     const observer = new ResizeObserver(() => {
+      // It is also called once for the width that the plot already has, perhaps after the first key.
+      if (element.clientWidth === plot.width) return
       setPointed(undefined)
       plot.setSize({ width: element.clientWidth, height: height * scale })
     })

@@ -5,6 +5,7 @@ const show = ({ amount, currency }) => {
 }
 const element = name => document.getElementById(name)
 let quoteId
+let refreshes = 0
 
 async function call(path, body) {
   const response = await fetch(
@@ -30,7 +31,10 @@ async function act(button, action) {
 }
 
 async function refresh() {
+  const sequence = ++refreshes
   const { name, balance, withdrawals } = await call('/pay')
+  // A later call has the newer state.
+  if (sequence !== refreshes) return
   element('greeting').textContent = `Hello ${name}`
   element('available').textContent = show(balance.available)
   element('limits').textContent = balance.isTemporarilyUnavailable

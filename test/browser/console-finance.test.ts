@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { closeIfOver } from '../../src/closing/closing.ts'
 import type { TestPartner } from '../harness/harness.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, fitsItsWidth, phone, startConsole } from './console-pages.ts'
+import { type ConsolePages, expectToFit, phone, startConsole } from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -86,11 +86,10 @@ describe.skipIf(executablePath === undefined)('a partner’s fees', () => {
     const { open, close, origin } = pages
     const page = await open(`/console/operator/fees/${mine.partner.id}?month=2026-03`, { isOperator: true }, phone)
     await page.getByText('Silver').first().waitFor()
-    expect(await fitsItsWidth(page)).toBe(true)
+    await expectToFit(page)
     await page.goto(`${origin}/console/operator/invoices?from=2026-03-01&to=2026-04-30`)
     await page.getByRole('heading', { name: 'Journal' }).waitFor()
-    await expect.poll(() => page.locator('.skeleton').count(), { timeout: 20_000 }).toBe(0)
-    expect(await fitsItsWidth(page)).toBe(true)
+    await expectToFit(page)
     await expectAccessible(page)
     const downloading = page.waitForEvent('download')
     await page.getByRole('button', { name: 'Download the journal' }).click()

@@ -48,10 +48,12 @@ describe.skipIf(executablePath === undefined)('a page of another server, in the 
     const objects = [`<object data="${pages.origin}/console" width="300" height="200"></object>`]
     // Its own page can be framed, which proves that the test detects frames.
     const { page, own } = await lure([...frames, ...objects, '<iframe src="data:text/html,shown"></iframe>'].join('\n'))
-    const shown = page.frames().map(frame => frame.url())
-    expect(shown.filter(url => url.startsWith(pages.origin))).toEqual([])
-    expect(shown).toContain('data:text/html,shown')
-    expect(shown.filter(url => url.startsWith('chrome-error:')).length).toBeGreaterThanOrEqual(framed.length)
+    const shown = () => page.frames().map(frame => frame.url())
+    await expect
+      .poll(() => shown().filter(url => url.startsWith('chrome-error:')).length)
+      .toBeGreaterThanOrEqual(framed.length)
+    await expect.poll(shown).toContain('data:text/html,shown')
+    expect(shown().filter(url => url.startsWith(pages.origin))).toEqual([])
     await own.context().close()
   })
 

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { goodAccount } from '../harness/samples.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, startConsole, withdraw } from './console-pages.ts'
+import { type ConsolePages, startConsole, waitUntilLoaded, withdraw } from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -90,9 +90,10 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await expect.poll(statusOfOther, { timeout: 15_000 }).toBe('cancelled')
     await page.getByRole('link', { name: 'Sam Okafor' }).click()
     await page.getByText('•••• 4958').waitFor()
+    await waitUntilLoaded(page)
     expect(await page.getByRole('button', { name: 'Show' }).count()).toBe(0)
     expect(await page.content()).not.toContain(goodAccount.accountNumber)
-    expect(page.url()).toContain(memberId)
+    await expect.poll(() => page.url()).toContain(memberId)
     await close(page)
   })
 
@@ -200,7 +201,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     const invited = await context.newPage()
     await invited.goto(link.replace(/^https?:\/\/[^/]+/, origin))
     await invited.getByText(`${harness.partner.name}: Payroll, Viewer`).waitFor()
-    expect(invited.url()).toBe(`${origin}/console/invitation`)
+    await expect.poll(() => invited.url()).toBe(`${origin}/console/invitation`)
     await expectAccessible(invited)
     await invited.getByRole('textbox', { name: 'Your name' }).fill('Ada Byron')
     await invited.getByLabel('Choose a password').fill('short')
@@ -244,7 +245,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     // Simulates a sign-in in another tab.
     await page.evaluate("new BroadcastChannel('midmonth-session').postMessage('')")
     await invite.click()
-    expect(await page.getByRole('textbox', { name: 'First name' }).inputValue()).toBe('Ines')
+    await expect.poll(() => page.getByRole('textbox', { name: 'First name' }).inputValue()).toBe('Ines')
     await expect.poll(() => page.getByRole('combobox', { name: 'Tier' }).inputValue()).toBe('Gold')
     await pages.close(page)
   })

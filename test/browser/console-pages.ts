@@ -73,8 +73,17 @@ async function signIn(harness: Harness, { roles = [], isOperator = false }: Read
   })
 }
 
-export async function fitsItsWidth(page: Page): Promise<boolean> {
-  return await page.evaluate<boolean>('document.documentElement.scrollWidth <= document.documentElement.clientWidth')
+/** Waits until no part of the page is loading. A list keeps its rows until new rows arrive, and is busy until then. */
+export async function waitUntilLoaded(page: Page): Promise<void> {
+  await expect.poll(() => page.locator('.skeleton, [aria-busy=true]').count(), { timeout: 20_000 }).toBe(0)
+}
+
+/** Expects the loaded page not to scroll sideways. */
+export async function expectToFit(page: Page, message = ''): Promise<void> {
+  await waitUntilLoaded(page)
+  const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+  // Plots adapt to the width a moment later.
+  await expect.poll(() => page.evaluate<number>(overflow), { message }).toBeLessThanOrEqual(0)
 }
 
 /** Expects a button to be filled in red, as for an irreversible action. */

@@ -23,7 +23,7 @@ import { euAccount } from '../harness/samples.ts'
 import { preparePayments } from '../payouts/prepared-payments.ts'
 import { extent } from '../runner/extent.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, expectRed, fitsItsWidth, phone, startConsole } from './console-pages.ts'
+import { type ConsolePages, expectRed, expectToFit, phone, startConsole, waitUntilLoaded } from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -208,6 +208,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(page, /^Held by Dana Reyes since .*: one payee is unclear$/)
     await close(page)
     await other.getByRole('button', { name: 'Approve' }).click()
+    await says(other, '2 of 2 approvals')
     await says(other, 'Held by you')
     expect(await other.getByRole('button', { name: 'Export the file' }).count()).toBe(0)
     await other.getByRole('button', { name: 'Release' }).click()
@@ -255,6 +256,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await other.reload()
     await says(other, /^File downloaded by you$/)
     await says(other, 'Marked as sent to the bank')
+    await waitUntilLoaded(other)
     expect(await other.getByRole('button', { name: 'Hold' }).count()).toBe(0)
     expect(await other.getByRole('button', { name: /^Remove MM/ }).count()).toBe(0)
     await close(other)
@@ -268,7 +270,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await page.getByRole('button', { name: 'Pay all' }).click()
     await says(page, /^2 records imported/)
     await page.getByRole('cell', { name: 'Paid' }).first().waitFor()
-    expect(await page.getByRole('button', { name: 'Simulate the bank' }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Simulate the bank' }).waitFor({ state: 'detached' })
     await run('read-rail-reports')
     for (const { withdrawalId } of payments) expect(await statusOf(withdrawalId)).toBe('paid')
     await pages.close(page)
@@ -282,6 +284,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(page, /15:00$|3:00 PM$/)
     await says(page, 'Europe/Berlin. Payments can join the batch until then')
     const row = page.getByRole('row').nth(1)
+    await row.waitFor()
     const cells = await row.getByRole('cell').allTextContents()
     expect(cells.slice(0, 3)).toEqual([euAccount.accountHolder, `…${euAccount.iban.slice(-4)}`, harness.partner.name])
     const propose = async (from: Page, submit: string) => {
@@ -375,6 +378,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const clerk = await pages.open(`withdrawals/${first?.withdrawalId}`, { roles: ['payroll'] })
     await says(clerk, 'Paid: confirmed by the bank')
     await says(clerk, first?.reference ?? '')
+    await waitUntilLoaded(clerk)
     expect(await clerk.getByText('Batch').count()).toBe(0)
     await close(clerk)
   })
@@ -637,6 +641,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     expect(row).toContain(ownIban)
     expect(row).toContain(`€${(eur / 100).toLocaleString('en-GB', { minimumFractionDigits: 2 })}`)
     await page.getByRole('button', { name: '92 days' }).click()
+    await waitUntilLoaded(page)
     await page.getByRole('row', { name: /\+€12\.34/ }).waitFor()
     await close(page)
   })
@@ -668,9 +673,8 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     for (const [at, text] of Object.entries(content)) {
       await page.goto(`${origin}/console/${at}`)
       await says(page, text)
-      await expect.poll(() => page.locator('.skeleton').count(), { timeout: 20_000 }).toBe(0)
+      await expectToFit(page, at)
       await expectAccessible(page)
-      expect(await fitsItsWidth(page), at).toBe(true)
     }
     await operator.call('POST', `/payout-batches/${id}/release`)
     await close(page)

@@ -8,7 +8,7 @@ import { pausePartner, resumePartner } from '../../src/partners/partners.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
 import { bronze, euAccount, goodAccount } from '../harness/samples.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, desk, expectRed, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
+import { type ConsolePages, desk, expectRed, expectToFit, phone, startConsole, withdraw } from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -58,7 +58,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     expect(await page.locator('td.sheet-bad').allTextContents()).toEqual(['unknown@example.com', '£80'])
     await expectAccessible(page)
     await page.getByRole('button', { name: 'amount 1' }).click()
-    expect(await page.locator('td.sheet-bad').allTextContents()).toEqual(['£80'])
+    await expect.poll(() => page.locator('td.sheet-bad').allTextContents()).toEqual(['£80'])
 
     await drop(page, csv('shifts.csv', `email,amount\n${ann?.email},120.00\n${ben?.email},80.50\n`))
     await page.getByRole('button', { name: 'Add £200.50 of pay for 2 members' }).waitFor()
@@ -73,6 +73,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     expect(body).toMatchObject({ lineCount: 2, totals: [{ amount: 20_050, currency: 'GBP' }] })
 
     const row = page.getByRole('table', { name: 'Pay runs' }).getByRole('row', { name: 'shifts.csv' })
+    await row.waitFor()
     expect(await row.getByRole('cell').allInnerTexts()).toEqual(
       expect.arrayContaining([expect.stringContaining('Dana Reyes'), '2', '£200.50']),
     )
@@ -91,7 +92,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await add.focus()
     const widths = 'document.activeElement.scrollWidth - document.activeElement.clientWidth'
     expect(await page.evaluate<number>(widths)).toBe(0)
-    expect(await fitsItsWidth(page)).toBe(true)
+    await expectToFit(page)
     await close(page)
   })
 
@@ -203,7 +204,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await march.focus()
     await page.keyboard.press('PageDown')
     await page.getByRole('heading', { name: 'April 2026' }).waitFor()
-    expect(page.url()).toContain('month=2026-04')
+    await expect.poll(() => page.url()).toContain('month=2026-04')
     await page.getByRole('link', { name: '1 Apr 2026 to 30 Apr 2026, Open' }).first().waitFor()
     await page.getByRole('link', { name: 'Earlier month' }).click()
     await march.focus()
@@ -214,7 +215,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.setViewportSize(phone.viewport)
     await page.goto(`${origin}/console/${harness.partner.id}/cycles?month=2026-03`)
     await march.waitFor()
-    expect(await fitsItsWidth(page)).toBe(true)
+    await expectToFit(page)
     await expectAccessible(page)
     await close(page)
   })
@@ -231,11 +232,12 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await drop(page, csv('all.csv', [header, ...rows].map(row => row.join()).join('\n')))
     await page.getByText('300 rows have errors').waitFor()
     await expectAccessible(page)
-    expect(await page.locator('.sheet tbody tr').count()).toBe(100)
+    const rowCount = () => page.locator('.sheet tbody tr').count()
+    expect(await rowCount()).toBe(100)
     await page.getByRole('button', { name: 'Show more of 300 rows' }).click()
-    expect(await page.locator('.sheet tbody tr').count()).toBe(200)
+    await expect.poll(rowCount).toBe(200)
     await page.getByRole('button', { name: 'tier 100' }).click()
-    expect(await page.locator('.sheet tbody tr').count()).toBe(100)
+    await expect.poll(rowCount).toBe(100)
     expect(new Set(await page.locator('td.sheet-bad').allTextContents())).toEqual(new Set(['Platinum']))
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -265,11 +267,17 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.getByPlaceholder(/full e-mail/).fill('')
     await page.getByText('4 found').waitFor()
     const aimed = await page.getByRole('cell', { name: 'Ann Zebrowska' }).boundingBox()
+    // The response arrives between press and release.
+    const { promise: pressed, resolve: press } = Promise.withResolvers<void>()
+    await page.route(/search=zac/, async route => {
+      await pressed
+      await route.continue()
+    })
     await page.keyboard.type('zac')
     await page.mouse.move((aimed?.x ?? 0) + 20, (aimed?.y ?? 0) + 10)
     await page.mouse.down()
-    await expect.poll(() => page.url()).toContain('search=zac')
-    await page.waitForLoadState('networkidle')
+    press()
+    await page.getByText('1 found').waitFor()
     await page.mouse.up()
     await page.getByRole('heading', { name: 'Ann Zebrowska' }).waitFor()
     await close(page)
@@ -307,7 +315,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.getByRole('cell', { name: 'No bank account, or the account fails its check' }).waitFor()
     await expectAccessible(page)
     await page.setViewportSize(phone.viewport)
-    expect(await fitsItsWidth(page)).toBe(true)
+    await expectToFit(page)
     await page.setViewportSize(desk.viewport)
     await reason.getByRole('button', { name: 'Add a bank account' }).click()
     await expect.poll(() => page.evaluate<string>('document.activeElement.name')).toBe('accountHolder')
@@ -415,7 +423,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     for (const path of [`members/${memberId}`, 'members', 'withdrawals', '']) {
       await page.goto(`${origin}/console/${harness.partner.id}/${path}`)
       await page.getByText(lastName).first().waitFor()
-      await expect.poll(() => fitsItsWidth(page), { message: path }).toBe(true)
+      await expectToFit(page, path)
     }
     const focused = "document.activeElement.closest('.drawer-body') && document.activeElement.name"
     await page.goto(`${origin}/console/${harness.partner.id}/members/${memberId}`)
@@ -441,13 +449,12 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.keyboard.type('quinc')
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Sam Quincey' }).click()
-    await page.getByRole('row').nth(1).waitFor()
-    expect(page.url()).toContain(`member=${memberId}`)
+    await expect.poll(() => page.url()).toContain(`member=${memberId}`)
     await expect.poll(() => page.getByRole('row').count()).toBe(2)
     await expectAccessible(page)
     await page.getByRole('row').nth(1).press('Enter')
     await page.getByRole('heading', { name: 'Timeline' }).waitFor()
-    expect(page.url()).toContain(id)
+    await expect.poll(() => page.url()).toContain(id)
     await close(page)
   })
 })

@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createDemoLink } from '../../src/users/demo-operator.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, desk, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
+import {
+  type ConsolePages,
+  desk,
+  expectToFit,
+  phone,
+  startConsole,
+  waitUntilLoaded,
+  withdraw,
+} from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -20,7 +28,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     const page = await context.newPage()
     await page.goto(`${origin}/console/sign-in#${token}`)
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
-    expect(page.url()).not.toContain(token)
+    await expect.poll(() => page.url()).not.toContain(token)
     await page.reload()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
@@ -63,13 +71,10 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     for (const [path, text] of Object.entries(content)) {
       await page.goto(`${pages.origin}/console/${harness.partner.id}/${path}`)
       await page.getByText(text).filter({ visible: true }).first().waitFor()
-      // The overview can load for more than a second while other tests run.
-      await expect.poll(() => page.locator('.skeleton').count(), { timeout: 10_000, message: path }).toBe(0)
       // Resizing is faster than loading the page again.
       for (const { viewport } of [desk, phone]) {
         await page.setViewportSize(viewport)
-        // Plots adapt to the width a moment later.
-        await expect.poll(() => fitsItsWidth(page), { message: `${path} at ${viewport.width} px` }).toBe(true)
+        await expectToFit(page, `${path} at ${viewport.width} px`)
         for (const colorScheme of ['light', 'dark'] as const) {
           await page.emulateMedia({ colorScheme })
           await expectAccessible(page)
@@ -122,7 +127,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await page.emulateMedia({ forcedColors: 'none' })
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Timeline' }).waitFor()
-    expect(page.url()).toContain(id)
+    await expect.poll(() => page.url()).toContain(id)
     await page.keyboard.press('?')
     await page.getByText('Search pages and records').waitFor()
     await expectAccessible(page)
@@ -191,10 +196,11 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
       }`)
     await page.reload()
     const plot = page.getByRole('slider', { name: 'Amounts over time' })
+    await plot.locator('canvas').waitFor()
     await plot.press('End')
     const figures = page.locator('.plot-pointed')
     await figures.getByText('10 Mar').waitFor()
-    expect(await plot.getAttribute('aria-valuetext')).toMatch(/^10 Mar: £1,[0-9]{3}\.[0-9]{2}$/)
+    await expect.poll(() => plot.getAttribute('aria-valuetext')).toMatch(/^10 Mar: £1,[0-9]{3}\.[0-9]{2}$/)
     await plot.press('ArrowLeft')
     await expect.poll(() => plot.getAttribute('aria-valuetext')).toBe('9 Mar: £0.00')
     await expectAccessible(page)
@@ -257,6 +263,8 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await withdraw(harness)
     const page = await open(`/console/operator/partners/${harness.partner.id}`, { isOperator: true }, phone)
     const row = page.getByRole('table', { name: 'Float' }).getByRole('row', { name: 'GBP' })
+    await row.waitFor()
+    await waitUntilLoaded(page)
     const figure = await row.locator('.figure-lead').boundingBox()
     const button = await row.getByRole('button', { name: 'Fund' }).boundingBox()
     expect(figure?.x).toBeGreaterThan(button?.x ?? Number.POSITIVE_INFINITY)

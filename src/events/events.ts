@@ -26,16 +26,20 @@ export async function emit(tx: Tx, event: NewEvent): Promise<void> {
   await emitSql([event]).execute(tx)
 }
 
-/** SQL of an insert of events, for the statement that makes the changes. */
+/**
+ * SQL of an insert of events, for the statement that makes the changes. Their data is one JSON array: in an array of jsonb, each
+ * quotation mark would be escaped once more.
+ */
 export function emitSql(all: NewEvent[]) {
   const of = <T>(value: (event: NewEvent) => T) => all.map(value)
   return cachedSql`
-    insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
-    select * from unnest(
-      ${of(event => event.partnerId)}::text[], ${of(event => newId('event', event.now))}::text[],
-      ${of(event => event.type)}::text[], ${of(event => event.resourceId)}::text[],
-      ${of(event => event.sequence)}::integer[], ${of(event => JSON.stringify(event.data))}::jsonb[],
-      ${of(event => event.now.toISOString())}::timestamptz[])`
+    insert into events (partner_id, id, type, resource_id, sequence, created_at, data)
+    select * from rows from (
+      unnest(
+        ${of(event => event.partnerId)}::text[], ${of(event => newId('event', event.now))}::text[],
+        ${of(event => event.type)}::text[], ${of(event => event.resourceId)}::text[],
+        ${of(event => event.sequence)}::integer[], ${of(event => event.now.toISOString())}::timestamptz[]),
+      jsonb_array_elements(${JSON.stringify(of(event => event.data))}::jsonb))`
 }
 
 /**

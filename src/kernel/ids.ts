@@ -64,20 +64,21 @@ function nextRandom(): Uint8Array {
   return randomPool.bytes.subarray(randomPool.used - 16, randomPool.used)
 }
 
-const base32 = '0123456789abcdefghjkmnpqrstvwxyz'
+const base32 = Buffer.from('0123456789abcdefghjkmnpqrstvwxyz')
+const digits = Buffer.alloc(26)
 
 function textOf(kind: IdKind, parts: { msecs: number; seq: number; random: Uint8Array }): string {
   // 26 characters hold 130 bits, two more than needed: the first character carries only 3.
-  let text = `${idPrefixes[kind]}_`
+  let length = 0
   let rest = 0
   let restLength = 2
   for (const byte of uuidv7(parts, uuid)) {
     rest = (rest << 8) | byte
     restLength += 8
-    for (; restLength >= 5; restLength -= 5) text += base32[(rest >> (restLength - 5)) & 31]
+    for (; restLength >= 5; restLength -= 5) digits[length++] = base32[(rest >> (restLength - 5)) & 31] ?? 0
     rest &= 31
   }
-  return text
+  return `${idPrefixes[kind]}_${digits.toString('latin1')}`
 }
 
 /**

@@ -50,12 +50,15 @@ export async function readFacts<A extends FactsQuery>(
   { hasRail, accountRefusal }: Banks,
 ): Promise<(A & { facts: Facts })[]> {
   const { rows } = await cachedSql<FactsRow>`
-    select a.place::integer, p.paused, l.floor, l.low_since is not null as is_alerted,
-           c.id as pay_cycle_id,
-           m.id as member_id, m.status, m.account_holder, m.sort_code, m.account_number, m.iban,
-           m.account_refused, m.review_reason,
-           t.name as tier, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
+    select a.place::integer, p.paused, l.floor, l.low_since is not null as "isAlerted",
+           c.id as "payCycleId",
+           m.id as "memberId", m.status, m.account_holder as "accountHolder", m.sort_code as "sortCode",
+           m.account_number as "accountNumber", m.iban,
+           m.account_refused as "accountRefused", m.review_reason as "reviewReason",
+           t.name as tier, t.version, t.currency, v.fee_fixed as "feeFixed", v.fee_bps as "feeBps", v.fee_min as "feeMin",
+           v.fee_max as "feeMax", v.fee_payer as "feePayer", v.lower_limit as "lowerLimit", v.upper_limit as "upperLimit",
+           v.withdrawals_per_day as "withdrawalsPerDay", v.withdrawals_per_cycle as "withdrawalsPerCycle",
+           v.payout_speed as "payoutSpeed",
            -- Pay of an ended cycle is about to be released.
            case when b.pay_cycle_id = c.id then b.available else 0 end as available
       from unnest(

@@ -31,7 +31,9 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
 
   test('is set up with the link in the log: the first operator signs in and invites the second', async () => {
     const live = await start({ ...(await newDatabase()), ...(await liveSettings()) })
-    const [link = ''] = /http:\S+\/console\/set-up#mml_\w+/.exec(live.log()) ?? []
+    const inLog = /http:\S+\/console\/set-up#mml_\w+/
+    await expect.poll(live.log).toMatch(inLog)
+    const [link = ''] = inLog.exec(live.log()) ?? []
 
     const stranger = await newBrowser()
     await stranger.goto(`${live.address}/console`)

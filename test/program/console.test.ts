@@ -34,6 +34,7 @@ test('the console of a live installation is closed until the set-up link has cre
   const settings = { ...(await newDatabase()), ...(await liveSettings()), MIDMONTH_DATA_DIR: folder }
   const live = await start(settings)
   const link = /http:\S+\/console\/set-up#(mml_\w+)/
+  await expect.poll(live.log).toMatch(link)
   const [, token = ''] = link.exec(live.log()) ?? []
   const file = path.join(folder, 'console-set-up-link')
   expect(readFileSync(file, 'utf8')).toContain(token)
@@ -56,8 +57,8 @@ test('the console of a live installation is closed until the set-up link has cre
   await live.stop()
 
   const again = await start(settings)
-  expect(again.log()).not.toMatch(link)
   await again.stop()
+  expect(again.log()).not.toMatch(link)
 })
 
 test('the start of a sandbox prints a link that signs in, and operator link prints another', async () => {

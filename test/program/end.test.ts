@@ -207,7 +207,7 @@ describe('on the embedded PostgreSQL', () => {
       },
       { timeout: 15_000 },
     )
-    expect(service.log()).toContain('restarting the worker runner')
+    await expect.poll(service.log).toContain('restarting the worker runner')
   })
 
   test('a Ctrl-C that arrives from both the terminal and npm still stops cleanly and leaves no process', async () => {

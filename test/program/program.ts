@@ -45,7 +45,7 @@ export type Served = {
 export type Service = Served & {
   child: ChildProcess
   pid: number
-  /** The log so far. */
+  /** The log so far, which can lag behind the banner and the responses. */
   log(): string
   /** Resolves when the process exits. */
   ended: Promise<Outcome>

@@ -54,7 +54,7 @@ test('every upload that does not fit into the temporary folder gets a 503 and le
     const answer = await upload()
     expect([answer.status, answer.headers.get('retry-after')], `${name}: ${await answer.text()}`).toEqual([503, '60'])
   }
-  expect(service.log()).toContain('EFBIG')
+  await expect.poll(service.log).toContain('EFBIG')
   await vi.waitFor(() => expect(openUploads(service)).toEqual([]), { timeout: 15_000 })
   expect(readdirSync(folder)).toEqual([])
   expect(await rows(settings)).toEqual(before)

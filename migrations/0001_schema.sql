@@ -358,6 +358,24 @@ create trigger changed_account_is_not_refused before update of account_holder, s
         is distinct from (new.account_holder, new.sort_code, new.account_number, new.iban))
   execute function clear_refused_account();
 
+-- A partner's members by tier and status: counts, and the changes not yet added to them. Counting a million members takes a quarter of
+-- a second. A change is a separate row, so that concurrent writes to a partner's members do not wait for each other.
+create table member_counts (
+  partner_id id not null references partners,
+  tier text not null,
+  status text not null,
+  count bigint not null,
+  primary key (partner_id, tier, status)
+);
+create table member_count_changes (
+  partner_id id not null,
+  id uuid not null default gen_random_uuid(),
+  tier text not null,
+  status text not null,
+  change integer not null,
+  primary key (partner_id, id)
+);
+
 -- A short-lived token for one member's browser, which must not have the partner's key, bound to the origin of one web page. Deleted
 -- soon after it expires.
 create table member_sessions (
@@ -2224,6 +2242,7 @@ alter table ledger_balances set (fillfactor = 90, autovacuum_vacuum_scale_factor
 alter table ledger_float_totals set (fillfactor = 50);
 -- Rows live for seconds, and each sum reads all of them, also the dead ones.
 alter table ledger_float_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+alter table member_count_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 -- Never changed: vacuumed and frozen piece by piece, instead of all at once when transaction ids run out.
 alter table ledger_transfers set (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 -- Each row is updated two or three times within minutes, and then never again.

@@ -50,6 +50,7 @@ const types: Record<string, string> = {
   text: 'string',
   'text[]': 'string[]',
   'timestamp with time zone': 'Date',
+  uuid: 'string',
   xid8: 'string',
 }
 

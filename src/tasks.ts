@@ -4,6 +4,7 @@ import { floatTasks } from './float/tasks.ts'
 import { idempotencyTasks } from './idempotency/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
 import { memberImportTasks } from './member-imports/tasks.ts'
+import { memberTasks } from './members/tasks.ts'
 import { overviewTasks } from './overview/tasks.ts'
 import { partnerTasks } from './partners/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
@@ -21,6 +22,7 @@ export { auditTasks as longTasks } from './verification/tasks.ts'
 export const internalTasks = {
   ...payRunTasks,
   ...memberImportTasks,
+  ...memberTasks,
   ...closingTasks,
   ...withdrawalTasks,
   ...idempotencyTasks,

@@ -198,6 +198,8 @@ const owners: Record<string, string> = {
   tiers: 'tiers',
   tier_versions: 'tiers',
   members: 'members',
+  member_counts: 'members',
+  member_count_changes: 'members',
   metadata: 'metadata',
   member_imports: 'member-imports',
   member_import_progress: 'member-imports',

@@ -151,6 +151,10 @@ async function insertMembers(
     [partnerId],
   )
   await client.query(
+    `insert into member_counts (partner_id, tier, status, count) values ($1, 'Bronze', 'active', ${members})`,
+    [partnerId],
+  )
+  await client.query(
     `insert into pay_runs (partner_id, id, pay_cycle_id, status, scheduled_for, available_at, created_at,
                            line_count, member_count, totals)
      values ($1, ${id('pr', '0')}, $2, 'Available', now(), now(), now(), 0, 0, '{}')`,

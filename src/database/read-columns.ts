@@ -31,6 +31,8 @@ const readable = {
   ledgerTransfers:
     'partnerId id movementId reason debit credit amount currency memberId payCycleId createdAt memberSequence',
   ledgerVerifications: 'id requestedBy requestedAt startedAt endedAt checksDone checksTotal checks problem',
+  memberCountChanges: 'partnerId id tier status change',
+  memberCounts: 'partnerId tier status count',
   memberImportProgress: 'partnerId importId stepsDone',
   memberImportRows:
     'partnerId importId row newMemberId email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban dob gender enablePayroll faults',

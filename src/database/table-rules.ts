@@ -44,6 +44,9 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   ledgerFloatTotals: 'permanent',
   ledgerTransfers: 'append-only',
   ledgerVerifications: { protects: ['requestedBy', 'requestedAt', 'checksTotal'] },
+  // The statement that adds a change to its count deletes the change.
+  memberCountChanges: 'disposable',
+  memberCounts: 'free',
   memberImportProgress: 'free',
   memberImportRows: 'disposable',
   memberImportSteps: { changes: ['action', 'fault'], deletable: true },

@@ -226,6 +226,19 @@ export type DB = {
     checks: unknown
     problem: string | null
   }
+  memberCountChanges: {
+    partnerId: string
+    id: Generated<string>
+    tier: string
+    status: string
+    change: number
+  }
+  memberCounts: {
+    partnerId: string
+    tier: string
+    status: string
+    count: bigint
+  }
   memberImportProgress: {
     partnerId: string
     importId: string

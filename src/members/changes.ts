@@ -8,6 +8,7 @@ import { mapInSlices, piecesOf } from '../kernel/pace.ts'
 import { dayIn } from '../kernel/time.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
+import { recordCounts } from './counts.ts'
 import { lockMembers } from './locks.ts'
 import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
@@ -112,6 +113,7 @@ export async function inviteAll(
     resourceId: sql`id`,
     data: { memberId: sql<string>`id`, status: sql.lit(statusAfter.invited) },
   })
+  const status = partner.autoActivate ? 'active' : 'invited'
   const activated = partner.autoActivate ? sql`array(select id from invited)::text[]` : sql`array[]::text[]`
   const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{
     count: number
@@ -120,7 +122,10 @@ export async function inviteAll(
   }>`
     with source as materialized (${source}), invited as (
       ${inserting(sql`source`, writing)} ${unlessTaken}
-      returning id
+      returning id, tier
+    ), counted as (
+      insert into member_count_changes (partner_id, tier, status, change)
+      select ${partnerId}, tier, ${status}, count(*) from invited group by tier
     ), ${emitted}
     select (select count(*) from source)::integer as count, ${activated} as activated_ids,
            array(select id from source except all select id from invited)::text[] as refused_ids`
@@ -270,6 +275,7 @@ async function writeWave(tx: Tx, wave: Change[], writing: Writing): Promise<void
     const changed = changedFields(change)
     return changed.length === 0 ? [] : [{ ...change, changed }]
   })
+  await recordCounts(tx, { partnerId, changes: wave })
   if (added.length > 0) await inserting(relationOf(added, 'p'), writing).execute(tx)
   if (updated.length > 0) {
     const sequences = await setProfiles(tx, { members: updated.map(({ after }) => after), ...writing })

@@ -7,11 +7,13 @@ import { newId } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 import { hasMetadata, type Metadata } from '../metadata/metadata.ts'
 import { type Change, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
+import { readCounts } from './counts.ts'
 import { currenciesOf, currencyOfMember, lockMembers } from './locks.ts'
 import { select, toMember } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
 import type { MemberStatus, NewMember } from './schema.ts'
 
+export { recount } from './counts.ts'
 export type { Member } from './rules.ts'
 
 export type OfMember = { partnerId: string; memberId: string }
@@ -86,11 +88,10 @@ export async function countByStatus(
   db: Reader,
   { partnerId, tier }: { partnerId: string; tier?: string },
 ): Promise<Record<MemberStatus, number>> {
-  const { rows } = await sql<{ status: MemberStatus; count: number }>`
-    select status, count(*)::integer as count from members
-     where partner_id = ${partnerId} ${tier === undefined ? sql`` : sql`and tier = ${tier}`}
-     group by status`.execute(db)
-  return { active: 0, invited: 0, inactive: 0, ...Object.fromEntries(rows.map(({ status, count }) => [status, count])) }
+  const counts = { active: 0, invited: 0, inactive: 0 }
+  for (const counted of await readCounts(db, partnerId))
+    if (tier === undefined || counted.tier === tier) counts[counted.status] += counted.count
+  return counts
 }
 
 /** Counts a partner's members by tier and status. */
@@ -98,11 +99,10 @@ export async function countByTier(
   db: Reader,
   partnerId: string,
 ): Promise<Map<string, Record<'active' | 'invited', number>>> {
-  const { rows } = await sql<{ tier: string; active: number; invited: number }>`
-    select tier, (count(*) filter (where status = 'active'))::integer as active,
-           (count(*) filter (where status = 'invited'))::integer as invited
-      from members where partner_id = ${partnerId} group by tier`.execute(db)
-  return new Map(rows.map(({ tier, ...counts }) => [tier, counts]))
+  const counts = new Map<string, Record<'active' | 'invited', number>>()
+  for (const { tier, status, count } of await readCounts(db, partnerId))
+    if (status !== 'inactive') counts.set(tier, { active: 0, invited: 0, ...counts.get(tier), [status]: count })
+  return counts
 }
 
 /**
@@ -207,7 +207,13 @@ export async function* listAll(db: Reader, { partnerId, filter }: Filtered): Asy
   }
 }
 
+/** Counts the matching members. Every filter but one by status and one by metadata matches few members. */
 export async function count(db: Reader, { partnerId, filter }: Filtered): Promise<number> {
+  const { statuses = ['active', 'invited', 'inactive'], ...others } = filter
+  if (Object.values(others).every(wanted => wanted === undefined)) {
+    const counts = await countByStatus(db, { partnerId })
+    return [...new Set(statuses)].reduce((sum, status) => sum + counts[status], 0)
+  }
   const { total } = await db
     .selectFrom('members')
     .select(sql<number>`count(*)::integer`.as('total'))

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { sql, type Tx } from '../database/database.ts'
 import { brokenConstraint, isDeadlock, isLockTimeout } from '../database/errors.ts'
 import { problem } from '../kernel/errors.ts'
+import * as members from '../members/members.ts'
 import { resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
@@ -42,6 +43,7 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
       await webhooks.startAnew(tx, { partnerId })
       await lockAll(tx, partnerId)
       await sql`select reset_sandbox_partner(${partnerId})`.execute(tx)
+      await members.recount(tx, partnerId)
       break
     } catch (error) {
       // A row that refers to a deleted one can be committed in between: a member's first pay, for example.

@@ -573,7 +573,6 @@ create table pay_runs (
 );
 create index pay_runs_due on pay_runs (scheduled_for) where status = 'Scheduled';
 create index pay_runs_by_cycle on pay_runs (partner_id, pay_cycle_id, available_at);
-create index pay_runs_newest on pay_runs (partner_id, created_at desc, id desc);
 create trigger pay_runs_initial_state before insert on pay_runs
   for each row execute function refuse_unlisted_transition('pay_runs');
 create trigger pay_runs_transitions before update of status on pay_runs
@@ -813,13 +812,13 @@ create table withdrawals (
 create index withdrawals_due on withdrawals (status, due_at) where due_at is not null;
 -- Operators and commands name a withdrawal without its partner.
 create index withdrawals_by_reference on withdrawals (id);
-create index withdrawals_newest on withdrawals (partner_id, created_at desc, id desc);
-create index withdrawals_by_member on withdrawals (partner_id, member_id, created_at desc, id desc);
-create index withdrawals_by_cycle on withdrawals (partner_id, pay_cycle_id, created_at desc, id desc);
+-- An id begins with the time of creation, so lists by time are in the order of the key, and these are too.
+create index withdrawals_by_member on withdrawals (partner_id, member_id, id);
+create index withdrawals_by_cycle on withdrawals (partner_id, pay_cycle_id, id);
 -- At most partners the members pay the fees, so billing has no withdrawal to read.
-create index withdrawals_of_employers on withdrawals (partner_id, created_at) where employer_fee > 0;
+create index withdrawals_of_employers on withdrawals (partner_id, id) where employer_fee > 0;
 -- Nearly all withdrawals end as paid; a list of the others would otherwise read every withdrawal.
-create index withdrawals_given_back on withdrawals (partner_id, created_at desc, id desc)
+create index withdrawals_given_back on withdrawals (partner_id, id)
   where status in ('failed', 'returned', 'cancelled');
 -- A withdrawal is paid to the account of its intent, so the intent never changes. One trigger, because each costs every withdrawal time.
 create trigger withdrawals_terms before update on withdrawals

@@ -4,34 +4,14 @@ import { type Reader, sql } from './database.ts'
 /** Where a page begins in a newest-first list: older entries come after the entry with this id, newer entries before it. */
 export type Cursor = { side: 'after' | 'before'; id: string }
 
-/** A cursor, and when its entry was created. */
-export type Position = Cursor & { createdAt: Date }
-
 /**
- * Finds the entry of a cursor. The entry need not match the filter of the list.
- * @throws Problem `NotFound` if the partner has no such entry
- */
-export async function locate(
-  db: Reader,
-  table: 'withdrawals' | 'pay_runs',
-  { partnerId, cursor }: { partnerId: string; cursor: Cursor | undefined },
-): Promise<Position | undefined> {
-  if (cursor === undefined) return undefined
-  const { rows } = await sql<{ createdAt: Date }>`
-    select created_at from ${sql.table(table)} where partner_id = ${partnerId} and id = ${cursor.id}`.execute(db)
-  const [found] = rows
-  if (found === undefined) throw unknownCursor(cursor)
-  return { ...cursor, ...found }
-}
-
-/**
- * Checks that the entry of a cursor belongs to the partner, in a list ordered by id. The entry need not match the filter of the
- * list, and may be marked as deleted.
+ * Checks that the entry of a cursor belongs to the partner. The entry need not match the filter of the list, and may be marked as
+ * deleted.
  * @throws Problem `NotFound` if the partner has no such entry
  */
 export async function requireKnown(
   db: Reader,
-  table: 'members' | 'webhook_endpoints' | 'member_imports' | 'request_log',
+  table: 'members' | 'withdrawals' | 'pay_runs' | 'webhook_endpoints' | 'member_imports' | 'request_log',
   { partnerId, cursor }: { partnerId: string; cursor: Cursor | undefined },
 ): Promise<void> {
   if (cursor === undefined) return
@@ -44,14 +24,8 @@ export function unknownCursor({ side }: Cursor): Problem {
   return problem('NotFound', `There is no entry with the id in ${side}; start again without ${side}`)
 }
 
-/** SQL condition: the row is on the cursor's side, in a list ordered by `(created_at, id)`. */
-export function isBeyond({ side, createdAt, id }: Position) {
-  const order = sql.raw(side === 'after' ? '<' : '>')
-  return sql<boolean>`(created_at, id) ${order} (${createdAt}, ${id})`
-}
-
-/** Like `isBeyond`, for a list ordered by `id`. */
-export function isBeyondId({ side, id }: Cursor) {
+/** SQL condition: the row is on the cursor's side. Lists are ordered by `id`, which begins with the time of creation. */
+export function isBeyond({ side, id }: Cursor) {
   return side === 'after' ? sql<boolean>`id < ${id}` : sql<boolean>`id > ${id}`
 }
 

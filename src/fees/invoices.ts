@@ -81,8 +81,8 @@ async function listUnbilled(
     select (select max(last_day)::text from invoices
              where partner_id = ${partnerId} and currency = ${currency} and status <> 'void') as through,
            -- Withdrawals of a seeded sandbox are older than the partner.
-           (select (min(created_at) at time zone ${timeZone})::date::text from withdrawals
-             where partner_id = ${partnerId} and employer_fee > 0) as begins`.execute(tx)
+           (select (created_at at time zone ${timeZone})::date::text from withdrawals
+             where partner_id = ${partnerId} and employer_fee > 0 order by id limit 1) as begins`.execute(tx)
   const { through = null, begins = null } = rows[0] ?? {}
   if (begins === null) return []
   const firstDay = addDays(through ?? begins, -daysLate)

@@ -84,7 +84,7 @@ function sumOf(lines: FeeLine[], currency: Currency): Omit<FeeSums, 'collected'>
 /** The fees of some days by day, tier and currency, in this order. */
 export async function listLines(db: Reader, { partnerId, timeZone, from, to }: Span): Promise<FeeLine[]> {
   const fees = feesByDay({
-    ofWithdrawals: sql`w.partner_id = ${partnerId} and w.created_at >= ${from} and w.created_at < ${to}`,
+    ofWithdrawals: sql`w.partner_id = ${partnerId} and w.id >= ${firstId('withdrawal', from)} and w.id < ${firstId('withdrawal', to)}`,
     ofTransfers: sql`t.partner_id = ${partnerId} and t.id >= ${firstId('transfer', from)} and t.id < ${firstId('transfer', to)}`,
     timeZone: sql`${timeZone}`,
   })

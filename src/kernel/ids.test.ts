@@ -32,3 +32,8 @@ test('ids of a later millisecond sort after every id of an earlier one', () => {
     }),
   )
 })
+
+test('before the first instant that an id can hold, the lower bound is below every id', () => {
+  const earliest = newId('event', new Date(0))
+  expect(firstId('event', new Date('0001-01-01T00:00:00.000Z')) < earliest).toBe(true)
+})

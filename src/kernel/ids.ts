@@ -45,9 +45,9 @@ export function newId(kind: IdKind, now: Date): string {
   return textOf(kind, { msecs: now.getTime(), seq: counter, random: nextRandom() })
 }
 
-/** Returns the lowest id of a kind at an instant: the lower bound of a range of ids by time. */
+/** Returns the lowest id of a kind at an instant: the lower bound of a range of ids by time. No id is older than 1970. */
 export function firstId(kind: IdKind, at: Date): string {
-  return textOf(kind, { msecs: at.getTime(), seq: 0, random: new Uint8Array(16) })
+  return textOf(kind, { msecs: Math.max(at.getTime(), 0), seq: 0, random: new Uint8Array(16) })
 }
 
 // A request needs half a dozen ids, so random bytes are drawn in bulk and the text is built without intermediate strings.

@@ -1,6 +1,6 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { CopyInto } from '../database/copy.ts'
-import { type Cursor, isBeyondId, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
+import { type Cursor, isBeyond, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { lockByName, lockByNameIfFree } from '../database/named-locks.ts'
 import { issuesMax, Problem, problem } from '../kernel/errors.ts'
@@ -201,7 +201,7 @@ export async function list(
 ): Promise<MemberImport[]> {
   await requireKnown(db, 'member_imports', { partnerId, cursor })
   const all = select(db, partnerId)
-  const rows = await (cursor === undefined ? all : all.where(isBeyondId(cursor)))
+  const rows = await (cursor === undefined ? all : all.where(isBeyond(cursor)))
     .orderBy('id', readingOrder(cursor))
     .offset(page.skip)
     .limit(page.take)

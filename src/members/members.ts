@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Cursor, isBeyondId, requireKnown } from '../database/cursor.ts'
+import { type Cursor, isBeyond, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { Problem, problem } from '../kernel/errors.ts'
@@ -180,7 +180,7 @@ export async function list(
   await requireKnown(db, 'members', { partnerId, cursor })
   const rows = await select(db, partnerId)
     .where(matching(partnerId, filter))
-    .where(cursor === undefined ? sql<boolean>`true` : isBeyondId(cursor))
+    .where(cursor === undefined ? sql<boolean>`true` : isBeyond(cursor))
     .orderBy('id', 'desc')
     .offset(page.skip)
     .limit(page.take)

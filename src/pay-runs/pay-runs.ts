@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { type Cursor, isBeyond, locate, newestFirst, readingOrder } from '../database/cursor.ts'
+import { type Cursor, isBeyond, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import * as events from '../events/events.ts'
 import { type Problem, problem } from '../kernel/errors.ts'
-import { newId } from '../kernel/ids.ts'
+import { firstId, newId } from '../kernel/ids.ts'
 import { byMemberRange } from '../kernel/member-ranges.ts'
 import { byCurrency, type Currency, type Money, sumsByCurrency } from '../kernel/money.ts'
 import { mapInSlices, piecesOf } from '../kernel/pace.ts'
@@ -226,7 +226,7 @@ export async function findIdentical(
   // The first and last line tell nearly all pay runs apart, so few are read line by line.
   const { rows } = await sql<{ id: string; status: PayRunStatus; createdAt: Date }>`
     select r.id, r.status, r.created_at from pay_runs r
-     where r.partner_id = ${partnerId} and r.created_at > ${addMinutes(now, -identicalDays * 24 * 60)}
+     where r.partner_id = ${partnerId} and r.id >= ${firstId('payRun', addMinutes(now, -identicalDays * 24 * 60))}
        and ${has(first, 1)} and ${has(last, lines.length)}
        and not exists (select from pay_run_lines l where l.partner_id = r.partner_id and l.pay_run_id = r.id
                           and l.line = ${lines.length + 1}::integer)
@@ -234,7 +234,7 @@ export async function findIdentical(
          select encode(sha256(convert_to(string_agg(l.member_id || ' ' || l.amount || ' ' || l.currency || chr(10), ''
                                                     order by l.line), 'UTF8')), 'hex')
            from pay_run_lines l where l.partner_id = r.partner_id and l.pay_run_id = r.id)
-     order by r.created_at desc, r.id desc limit ${identicalMax}`.execute(db)
+     order by r.id desc limit ${identicalMax}`.execute(db)
   return rows
 }
 
@@ -255,12 +255,10 @@ export async function list(
     .$if(statuses.length > 0, query => query.where('status', 'in', statuses))
     .$if(payCycleId !== undefined, query => query.where('payCycleId', '=', payCycleId ?? ''))
     .where(hasMetadata(metadata, { partnerId, kind: 'pay_run', resourceId: sql`pay_runs.id` }))
-  const position = await locate(db, 'pay_runs', { partnerId, cursor })
-  const order = readingOrder(cursor)
-  const found = await (position === undefined ? filtered : filtered.where(isBeyond(position)))
+  await requireKnown(db, 'pay_runs', { partnerId, cursor })
+  const found = await (cursor === undefined ? filtered : filtered.where(isBeyond(cursor)))
     .select(columns)
-    .orderBy('createdAt', order)
-    .orderBy('id', order)
+    .orderBy('id', readingOrder(cursor))
     .offset(page.skip)
     .limit(page.take)
     .execute()

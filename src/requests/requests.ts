@@ -1,4 +1,4 @@
-import { type Cursor, isBeyondId, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
+import { type Cursor, isBeyond, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
 import type { DB } from '../database/tables.ts'
 import { problem } from '../kernel/errors.ts'
@@ -54,7 +54,7 @@ export async function list(
     ...(requestId === undefined ? [] : [sql<boolean>`(id = ${requestId} or request_id = ${requestId})`]),
     ...(from === undefined ? [] : [sql<boolean>`created_at >= ${from}`]),
     ...(to === undefined ? [] : [sql<boolean>`created_at < ${to} and id < ${boundAt(to, clockDriftMs)}`]),
-    ...(cursor === undefined ? [] : [isBeyondId(cursor)]),
+    ...(cursor === undefined ? [] : [isBeyond(cursor)]),
   ]
   const rows = await kept(db, { partnerId, from, now })
     .where(sql<boolean>`${sql.join([sql`true`, ...conditions], sql` and `)}`)

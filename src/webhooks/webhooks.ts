@@ -1,4 +1,4 @@
-import { type Cursor, isBeyondId, requireKnown } from '../database/cursor.ts'
+import { type Cursor, isBeyond, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import * as events from '../events/events.ts'
 import { conflict, problem } from '../kernel/errors.ts'
@@ -87,7 +87,7 @@ export async function list(
   await requireKnown(db, 'webhook_endpoints', { partnerId, cursor })
   const matches = hasMetadata(metadata, { partnerId, kind: 'webhook', resourceId: sql`webhook_endpoints.id` })
   const all = select(db, partnerId).where(matches)
-  const after = cursor === undefined ? all : all.where(isBeyondId(cursor))
+  const after = cursor === undefined ? all : all.where(isBeyond(cursor))
   const endpoints = await after.orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
   return {
     endpoints: endpoints.map(row => toEndpoint(row, sealer)),

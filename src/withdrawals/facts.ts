@@ -142,7 +142,7 @@ async function countWithdrawals<A extends FactsQuery>(
                select from withdrawals w
                 where w.partner_id = p.id ${onOnePartner('w', limited)} and w.member_id = a.member_id and ${isDeducted}
                   and w.created_at >= date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone
-                order by w.created_at desc, w.id desc limit a.per_day) today
+                order by w.id desc limit a.per_day) today
            ) end as today,
            case when a.per_cycle is null then 0 else (
              select count(*)::integer from (
@@ -150,7 +150,7 @@ async function countWithdrawals<A extends FactsQuery>(
                 where w.partner_id = p.id ${onOnePartner('w', limited)} and w.member_id = a.member_id and ${isDeducted}
                   -- Clocks are less than an hour apart: an older withdrawal is of an earlier cycle.
                   and w.pay_cycle_id = c.id and w.created_at >= c.created_at - interval '1 hour'
-                order by w.created_at desc, w.id desc limit a.per_cycle) in_cycle
+                order by w.id desc limit a.per_cycle) in_cycle
            ) end as in_cycle
       from unnest(
              ${limited.map(each => each.partnerId)}::text[], ${limited.map(each => each.memberId)}::text[],

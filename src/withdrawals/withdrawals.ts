@@ -1,12 +1,13 @@
 import type { RawBuilder } from 'kysely'
 import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
-import { type Cursor, isBeyond, locate, newestFirst, type Position, readingOrder } from '../database/cursor.ts'
+import { type Cursor, isBeyond, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
 import * as fees from '../fees/fees.ts'
 import { problem } from '../kernel/errors.ts'
+import { firstId } from '../kernel/ids.ts'
 import { type Currency, type Money, toWire } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
@@ -616,8 +617,8 @@ type Listing = { partnerId: string; filter: WithdrawalFilter; page: Page; cursor
  * @throws Problem `NotFound` if the cursor is unknown or another partner's
  */
 export async function list(db: Reader, listing: Listing): Promise<Withdrawal[]> {
-  const position = await locate(db, 'withdrawals', listing)
-  return newestFirst(await pageOf(db, listing, position).execute(), position)
+  await requireKnown(db, 'withdrawals', listing)
+  return newestFirst(await pageOf(db, listing).execute(), listing.cursor)
 }
 
 /** Like `list`, with when and why each withdrawal entered its status. */
@@ -625,9 +626,9 @@ export async function listWithChanges(
   db: Reader,
   listing: Listing,
 ): Promise<(Withdrawal & { changedAt: Date; reason: string | null; metadata: Metadata })[]> {
-  const position = await locate(db, 'withdrawals', listing)
+  await requireKnown(db, 'withdrawals', listing)
   const rows = await db
-    .selectFrom(pageOf(db, listing, position).select(['reason', 'partnerId', 'withdrawalIntentId']).as('w'))
+    .selectFrom(pageOf(db, listing).select(['reason', 'partnerId', 'withdrawalIntentId']).as('w'))
     .select([
       'id',
       'memberId',
@@ -651,19 +652,16 @@ export async function listWithChanges(
                          and t.reason like 'withdrawal.%') end`.as('changedAt'),
     )
     .select(metadataOf({ partnerId: sql`w.partner_id`, resourceId: sql`w.withdrawal_intent_id` }).as('metadata'))
-    .orderBy('createdAt', readingOrder(position))
-    .orderBy('id', readingOrder(position))
+    .orderBy('id', readingOrder(listing.cursor))
     .execute()
-  return newestFirst(rows, position)
+  return newestFirst(rows, listing.cursor)
 }
 
-function pageOf(db: Reader, { partnerId, filter, page }: Listing, position: Position | undefined) {
-  const order = readingOrder(position)
+function pageOf(db: Reader, { partnerId, filter, page, cursor }: Listing) {
   const all = filtered(db, { partnerId, filter })
-  return (position === undefined ? all : all.where(isBeyond(position)))
+  return (cursor === undefined ? all : all.where(isBeyond(cursor)))
     .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'grossAmount', 'netAmount', 'fee', 'createdAt'])
-    .orderBy('createdAt', order)
-    .orderBy('id', order)
+    .orderBy('id', readingOrder(cursor))
     .offset(page.skip)
     .limit(page.take)
 }
@@ -698,8 +696,8 @@ function filtered(
     )
     .$if(memberId !== undefined, query => query.where('memberId', '=', memberId ?? ''))
     .$if(payCycleId !== undefined, query => query.where('payCycleId', '=', payCycleId ?? ''))
-    .$if(from !== undefined, query => query.where('createdAt', '>=', from ?? new Date(0)))
-    .$if(before !== undefined, query => query.where('createdAt', '<', before ?? new Date(0)))
+    .$if(from !== undefined, query => query.where('id', '>=', firstId('withdrawal', from ?? new Date(0))))
+    .$if(before !== undefined, query => query.where('id', '<', firstId('withdrawal', before ?? new Date(0))))
 }
 
 // Nearly all withdrawals are paid. The others have partial indexes, which PostgreSQL uses only if a query repeats their

@@ -594,6 +594,7 @@ create table pay_run_lines (
 
 -- The ledger
 
+-- Partitioned by month, like events; see make_partition, which also has the unique index and the storage of a partition.
 -- A transfer names one account to debit and one to credit, so every row balances. An account is a name and, where the name says
 -- so, the row's member or pay cycle: 'member_available' is the account of this row's member.
 create table ledger_transfers (
@@ -626,9 +627,7 @@ create table ledger_transfers (
   ),
   constraint members_transfers_are_numbered check ((member_id is null) = (member_sequence is null)),
   constraint cycle_is_named check (pay_cycle_id is not null or (debit <> 'earned_pay' and credit <> 'earned_pay'))
-);
-create unique index one_transfer_per_member_sequence
-  on ledger_transfers (partner_id, member_id, currency, member_sequence) where member_id is not null;
+) partition by range (id);
 create index ledger_transfers_by_movement on ledger_transfers (partner_id, movement_id);
 create index ledger_transfers_by_cycle on ledger_transfers (partner_id, pay_cycle_id, member_id)
   where debit = 'earned_pay' or credit = 'earned_pay';
@@ -1702,12 +1701,14 @@ create trigger float_costs_two_people before insert on float_costs for each row 
 
 -- Events and webhooks
 
+-- Partitioned by month, like ledger_transfers. Old partitions are dropped; see drop_old_events.
 create table events (
   partner_id id not null,
   id id not null,
   type text not null,
   -- Collated like the ids that it is compared with. With another collation the index is not used.
   resource_id text collate "C" not null,
+  -- Counts the events of the resource from 1. It comes from the resource's row, never from its events.
   sequence integer not null check (sequence > 0),
   data jsonb not null,
   created_at timestamptz not null,
@@ -1715,10 +1716,8 @@ create table events (
   position bigint check (position > 0),
   -- The metadata of the event's object at that moment, if the partner wants it in events.
   metadata jsonb,
-  primary key (partner_id, id),
-  constraint one_event_per_step unique (partner_id, resource_id, sequence)
-);
-create unique index events_feed on events (partner_id, position) where position is not null;
+  primary key (partner_id, id)
+) partition by range (id);
 -- Each type is a range, however rare.
 create index events_feed_of_type on events (partner_id, type, position) where position is not null;
 create index events_without_position on events (partner_id, id) where position is null;
@@ -2242,18 +2241,140 @@ alter table ledger_float_totals set (fillfactor = 50);
 -- Rows live for seconds, and each sum reads all of them, also the dead ones.
 alter table ledger_float_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 alter table member_count_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
--- Never changed: vacuumed and frozen piece by piece, instead of all at once when transaction ids run out.
-alter table ledger_transfers set (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 -- Each row is updated two or three times within minutes, and then never again.
 alter table withdrawal_intents set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 alter table withdrawals set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 alter table payouts set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
--- Each row is updated once, when it gets its place in the feed, and deleted after a month.
-alter table events set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 -- Each row is deleted after a week or a month.
 alter table idempotency_keys set (autovacuum_vacuum_scale_factor = 0.02);
 alter table request_log set (autovacuum_vacuum_scale_factor = 0.05);
 alter table webhook_deliveries set (autovacuum_vacuum_scale_factor = 0.02);
+
+
+-- Partitions
+
+-- The ids of one kind begin with the time: the lowest id at an instant, without its random part. Like firstId in src/kernel/ids.ts.
+create function first_id(prefix text, at timestamptz) returns text
+  language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select prefix || '_' || string_agg(
+           substr('0123456789abcdefghjkmnpqrstvwxyz', (floor(extract(epoch from at) * 1000)::bigint >> (5 * place) & 31)::integer + 1, 1),
+           '' order by place desc)
+    from generate_series(0, 9) as place
+$$;
+
+-- Makes the partition of a month, or the default partition if the month is null. Everything that a partition has and its table cannot
+-- give it is here: unique indexes without the column that the table is partitioned by, storage, and the trigger against truncate.
+create function make_partition(parent text, month date) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  suffix text := coalesce(to_char(month, 'YYYY_MM'), 'default');
+  name text := parent || '_' || suffix;
+  prefix text := case parent when 'events' then 'evt' when 'ledger_transfers' then 'tr' end;
+  bounds text := case when month is null then 'default' else
+    format('for values from (%L) to (%L)', public.first_id(prefix, month::timestamp at time zone 'UTC'),
+           public.first_id(prefix, (month + interval '1 month') at time zone 'UTC')) end;
+begin
+  execute format('create table public.%I partition of public.%I %s', name, parent, bounds);
+  execute format('create trigger %I before truncate on public.%I for each statement execute function public.refuse_change(%L)',
+                 name || '_not_emptied', name, parent);
+  if parent = 'events' then
+    execute format('create unique index %I on public.%I (partner_id, resource_id, sequence)', 'one_event_per_step_' || suffix, name);
+    execute format('create unique index %I on public.%I (partner_id, position) where position is not null', 'events_feed_' || suffix, name);
+    -- Each row is updated once, when it gets its place in the feed.
+    execute format('alter table public.%I set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)', name);
+    execute format('alter table public.%I alter column data set statistics 0', name);
+  else
+    execute format('create unique index %I on public.%I (partner_id, member_id, currency, member_sequence) where member_id is not null',
+                   'one_transfer_per_member_sequence_' || suffix, name);
+    -- Never changed: vacuumed and frozen piece by piece, instead of all at once when transaction ids run out.
+    execute format('alter table public.%I set (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02)', name);
+  end if;
+end $$;
+
+-- The default partitions take what no other partition covers: the clock of a sandbox runs ahead by more than a year.
+select make_partition('events', null), make_partition('ledger_transfers', null);
+
+-- Makes the partitions of this month and the next, unless they exist. A month with rows in the default partition stays there. Takes no
+-- month, so that the app role cannot fill the schema with tables. Making a partition locks the whole table, so it fails rather than let
+-- every writer wait behind a long transaction.
+create function make_partitions(parent text) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '100ms' as $$
+declare
+  this_month timestamp := date_trunc('month', now() at time zone 'UTC');
+  prefix text := case parent when 'events' then 'evt' when 'ledger_transfers' then 'tr' end;
+  month timestamp;
+  is_covered boolean;
+begin
+  if prefix is null then
+    raise exception '% has no partitions', parent using errcode = 'invalid_parameter_value';
+  end if;
+  foreach month in array array[this_month, this_month + interval '1 month'] loop
+    continue when to_regclass(format('public.%I', parent || '_' || to_char(month, 'YYYY_MM'))) is not null;
+    -- Another process makes it.
+    exit when not pg_try_advisory_xact_lock(hashtext('midmonth partitions of ' || parent));
+    -- By partner, because the key begins with it.
+    execute format('select exists (
+                      select from public.partners p
+                       cross join lateral (select from public.%I d where d.partner_id = p.id and d.id >= $1 and d.id < $2 limit 1) found)',
+                   parent || '_default')
+       into is_covered
+      using public.first_id(prefix, month at time zone 'UTC'),
+            public.first_id(prefix, (month + interval '1 month') at time zone 'UTC');
+    if not is_covered then
+      perform public.make_partition(parent, month::date);
+    end if;
+  end loop;
+end $$;
+
+-- Drops partitions of events whose last event was written before an instant, and at least 30 days ago, and that nothing reads later: the
+-- events are in the feed, added up and fanned out, and no delivery of them is due. The default partition is replaced by an empty one.
+-- @returns the partitions that were dropped
+create function drop_old_events(written_before timestamptz) returns text[]
+  language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '100ms' as $$
+declare
+  -- An hour for clocks that differ.
+  last timestamptz := least(written_before, now() - interval '30 days') - interval '1 hour';
+  name text;
+  dropped text[] := '{}';
+  is_kept boolean;
+begin
+  for name in
+    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'public.events'::regclass
+       and (c.relname = 'events_default' and pg_relation_size(c.oid) > 0
+            or c.relname <> 'events_default'
+               and (to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month') at time zone 'UTC' <= last)
+     order by c.relname
+  loop
+    execute format('
+      select exists (select from public.%1$I where position is null)
+          or exists (
+               select from public.event_feeds f
+                 left join public.withdrawal_total_feeds t on t.partner_id = f.partner_id
+                 left join public.webhook_feeds w on w.partner_id = f.partner_id
+                           and exists (select from public.webhook_endpoints e where e.partner_id = f.partner_id and e.deleted_at is null)
+                cross join lateral (
+                  select from public.%1$I e where e.partner_id = f.partner_id
+                     and e.position > least(coalesce(t.position, 0), coalesce(w.position, f.last_position)) limit 1) unread)
+          or exists (
+               select from public.webhook_deliveries d
+                 join public.webhook_endpoints w on w.partner_id = d.partner_id and w.id = d.endpoint_id and w.deleted_at is null
+                 join public.%1$I e on e.partner_id = d.partner_id and e.id = d.event_id
+                where d.due_at is not null or d.replay_at is not null)
+          or exists (
+               select from public.partners p
+                cross join lateral (select from public.%1$I e where e.partner_id = p.id and e.id >= $1 limit 1) recent)', name)
+       into is_kept
+      using public.first_id('evt', last);
+    continue when is_kept;
+    execute format('drop table public.%I', name);
+    dropped := dropped || name;
+    if name = 'events_default' then
+      perform public.make_partition('events', null);
+    end if;
+  end loop;
+  return dropped;
+end $$;
 
 
 -- Functions that run as the owner
@@ -2309,7 +2430,7 @@ begin
   perform set_config('midmonth.resetting', partner, true);
   select array_agg(c.relname::text) into remaining
     from pg_attribute a join pg_class c on c.oid = a.attrelid
-   where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+   where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
      and a.attname = 'partner_id' and not a.attisdropped and c.relname <> all(kept);
   while cardinality(remaining) > 0 loop
     -- The next table is one to which no other remaining table refers.
@@ -2330,4 +2451,5 @@ begin
   perform set_config('midmonth.resetting', '', true);
 end $$;
 
-revoke execute on function analyze_tables(text[]), forget_audit_addresses(timestamptz, integer), reset_sandbox_partner(text) from public;
+revoke execute on function analyze_tables(text[]), forget_audit_addresses(timestamptz, integer), reset_sandbox_partner(text),
+  make_partition(text, date), make_partitions(text), drop_old_events(timestamptz) from public;

@@ -119,6 +119,7 @@ const unscoped: ReadonlySet<TaskName> = new Set([
   'read-bank-files',
   'reconcile-bank-accounts',
   'number-event-feeds',
+  'maintain-partitions',
   'forget-requests',
   'forget-member-sessions',
   'forget-user-sessions',

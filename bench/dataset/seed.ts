@@ -124,10 +124,11 @@ async function seeding(url: string, fill: (client: pg.Client) => Promise<void>):
     await client.query(`set session_replication_role = replica; set synchronous_commit = off;
                         set maintenance_work_mem = '512MB'; set max_parallel_maintenance_workers = 2`)
     const { rows: indexes } = await client.query<{ name: string; definition: string }>(
-      `select c.oid::regclass::text as name, pg_get_indexdef(c.oid) as definition
-         from pg_index x join pg_class c on c.oid = x.indexrelid
-        where x.indrelid = any('{members, ledger_balances, ledger_transfers, pay_run_lines, withdrawal_intents,
-                                 withdrawals, events}'::regclass[])
+      // An index of a partitioned table is made of all partitions, and goes with it.
+      `select c.oid::regclass::text as name, replace(pg_get_indexdef(c.oid), ' ON ONLY ', ' ON ') as definition
+         from pg_index x join pg_class c on c.oid = x.indexrelid and not c.relispartition
+        where x.indrelid = any('{members, ledger_balances, ledger_transfers, ledger_transfers_default, pay_run_lines,
+                                 withdrawal_intents, withdrawals, events, events_default}'::regclass[])
           and not exists (select from pg_constraint where conindid = c.oid)`,
     )
     for (const { name } of indexes) await client.query(`drop index ${name}`)

@@ -53,6 +53,8 @@ type Session = {
   isAppOwner: boolean
   hasRead: boolean
   queueTables: string[]
+  /** They have no grants: rows are read and written through the table of all partitions. */
+  partitions: string[]
   securedTables: string[]
   /** The columns of each table of the program outside its primary key. */
   columns: { readonly [table: string]: string[] }
@@ -69,10 +71,12 @@ async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Ses
             exists (select from pg_roles where rolname = current_database() || '_read') as "hasRead",
             coalesce(array_agg(table_name), '{}') as "queueTables",
             coalesce(array_agg(table_name) filter (where is_secured), '{}') as "securedTables",
+            array(select format('public.%I', relname) from pg_class
+                   where relnamespace = 'public'::regnamespace and relispartition and relkind = 'r') as partitions,
             (select json_object_agg(relname, columns)
                from (select relname, array_agg(attname order by attnum) as columns
                        from pg_attribute join pg_class c on c.oid = attrelid
-                      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+                      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
                         and attnum > 0 and not attisdropped and attgenerated = ''
                         and not exists (select from pg_index where indrelid = c.oid and indisprimary and attnum = any(indkey))
                       group by relname) changeable) as columns
@@ -110,6 +114,8 @@ function appGrants({ name }: AppRole, session: Session): string[] {
     `grant execute on function public.analyze_tables(text[]) to ${role}`,
     // Removes old addresses from the audit log, and nothing else.
     `grant execute on function public.forget_audit_addresses(timestamptz, integer) to ${role}`,
+    // Make partitions of this month and the next, and drop events that nothing reads.
+    `grant execute on function public.make_partitions(text), public.drop_old_events(timestamptz) to ${role}`,
     // Refuses to do anything on a live database.
     `grant execute on function public.reset_sandbox_partner(text) to ${role}`,
     // The queue library writes all its own tables except the list of its migrations.
@@ -153,11 +159,15 @@ function readGrants(session: Session): string[] {
   ]
 }
 
-function baseGrants(role: string, { database, ownsDatabase, queueTables }: Session, onDatabase: string): string[] {
+function baseGrants(
+  role: string,
+  { database, ownsDatabase, queueTables, partitions }: Session,
+  onDatabase: string,
+): string[] {
   return [
     ...(ownsDatabase ? [`grant ${onDatabase} on database ${pg.escapeIdentifier(database)} to ${role}`] : []),
     `grant usage on schema public, graphile_worker to ${role}`,
-    `revoke all on ${[...ownTables, ...queueTables].join(', ')} from ${role}`,
+    `revoke all on ${[...ownTables, ...partitions, ...queueTables].join(', ')} from ${role}`,
   ]
 }
 

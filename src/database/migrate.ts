@@ -4,6 +4,7 @@ import pg from 'pg'
 import type { Db } from './database.ts'
 import { type AppRole, applyGrants } from './grants.ts'
 import { compatibleWith, describeNewerSchema, knownMigrations, readMigration, readSchemaState } from './migrations.ts'
+import { makePartitions } from './partitions.ts'
 
 const migrations: MigrationProvider = {
   async getMigrations() {
@@ -58,6 +59,7 @@ export async function migrate(db: Db, pool: pg.Pool, app: AppRole): Promise<stri
     const { runMigrations: migrateJobs } = await import('graphile-worker')
     await migrateJobs({ pgPool: pool })
     await applyGrants(client, app)
+    await makePartitions(db)
     return results.filter(result => result.status === 'Success').map(result => result.migrationName)
   })
 }
@@ -95,7 +97,7 @@ async function describeLackingRights(client: pg.ClientBase): Promise<string | un
               or has_database_privilege(current_database(), 'create') as "mayCreateSchemas",
             array(select distinct relowner::regrole::text
                     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-                   where relkind = 'r' and not pg_has_role(relowner, 'usage')
+                   where relkind in ('r', 'p') and not pg_has_role(relowner, 'usage')
                      and (nspname = 'graphile_worker'
                           or (nspname = 'public' and relname in ('kysely_migration', 'ledger_transfers')))) as "otherOwners"`,
   )

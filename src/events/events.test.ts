@@ -266,7 +266,9 @@ describe('the feed', () => {
         [mine.partner.id, '0', ['job.rejected']],
       )
       const plan = read.rows.map(row => row['QUERY PLAN']).join('\n')
-      expect(plan).toMatch(/using events_feed_of_type on events .*actual rows=1(\.00)? /)
+      expect(plan).toMatch(
+        /using events_default_partner_id_type_position_idx on events_default .*actual rows=1(\.00)? /,
+      )
       await client.query('rollback')
     } finally {
       client.release()

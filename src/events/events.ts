@@ -203,7 +203,7 @@ export async function read(
     after === null ? await startOf(db, { partnerId, oldest }) : await positionOf(db, { partnerId, after, oldest })
   const range = (type: ReturnType<typeof sql>) => sql`
     select position, sequence, id, type, ${dataSql('events')}, created_at from events
-     where partner_id = ${partnerId} ${type} and created_at >= ${oldest} and position > ${from}
+     where partner_id = ${partnerId} ${type} and ${isRecent(oldest)} and position > ${from}
      order by position limit ${countMax}`
   // A resource has few events. Each type is one index range, so a rare type is found without reading the others.
   const wanted =
@@ -226,7 +226,7 @@ export async function listOfResources(
 ): Promise<Event[]> {
   const { rows } = await sql<Event>`
     select id, type, sequence, ${dataSql('events')}, created_at from events
-     where partner_id = ${partnerId} and resource_id = any(${resourceIds}::text[]) and created_at >= ${oldestAt(now)}
+     where partner_id = ${partnerId} and resource_id = any(${resourceIds}::text[]) and ${isRecent(oldestAt(now))}
      order by created_at desc, id desc limit ${countMax}`.execute(db)
   return rows
 }
@@ -254,7 +254,13 @@ export async function findLastPosition(db: Reader, partnerId: string): Promise<b
   return rows[0]?.lastPosition ?? 0n
 }
 
-function oldestAt(now: Date): Date {
+// Ids begin with the time, so that the condition on them excludes partitions.
+function isRecent(oldest: Date) {
+  return sql`created_at >= ${oldest} and id >= ${firstId('event', oldest)}`
+}
+
+/** Older events have left the feed. */
+export function oldestAt(now: Date): Date {
   return new Date(now.getTime() - limits.feedDays * 86_400_000)
 }
 

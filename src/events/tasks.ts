@@ -1,4 +1,5 @@
 import { isLockTimeout } from '../database/errors.ts'
+import { dropOldEvents, makePartitions } from '../database/partitions.ts'
 import type { Tasks } from '../worker/task.ts'
 import * as events from './events.ts'
 
@@ -19,5 +20,12 @@ export const eventTasks = {
         if (!isLockTimeout(error)) throw error
       }
     }
+  },
+
+  // Safe to run twice: it makes what is missing, and drops what is old. Real time on purpose: so does the database.
+  async 'maintain-partitions'({ db, log, now }) {
+    await makePartitions(db)
+    const partitions = await dropOldEvents(db, { writtenBefore: events.oldestAt(now()) })
+    if (partitions.length > 0) log.info({ partitions }, 'dropped old events')
   },
 } satisfies Partial<Tasks>

@@ -1,6 +1,7 @@
 import type { Reader } from '../database/database.ts'
 import { readArchiving } from '../database/durability.ts'
 import { describeExcess } from '../database/grants.ts'
+import { defaultPartitionsInUse } from '../database/partitions.ts'
 import * as float from '../float/float.ts'
 import { listValidKeys } from '../partners/api-keys.ts'
 import { checkMode, listStates, type Mode } from '../partners/partners.ts'
@@ -32,6 +33,7 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
   return {
     excess: await describeExcess(db),
     archiving: await readArchiving(db),
+    defaultPartitions: await defaultPartitionsInUse(db),
     partners: await listStates(db),
     floats: await float.listAll(db),
     instantTiers: await listInstant(db),

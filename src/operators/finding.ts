@@ -53,6 +53,8 @@ export type DatabaseFacts = {
   /** The rights of the program's role beyond those it needs. */
   excess: string | undefined
   archiving: Archiving
+  /** The default partitions with rows. */
+  defaultPartitions: readonly string[]
   partners: readonly PartnerState[]
   floats: readonly Awaited<ReturnType<typeof float.listAll>>[number][]
   /** The tiers that ask for instant payouts. */

@@ -20,6 +20,7 @@ const database: DatabaseFacts = {
   installationKey: { place: '/etc/midmonth/installation.key', fault: undefined },
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
+  defaultPartitions: [],
   partners: [],
   floats: [],
   instantTiers: [],
@@ -97,6 +98,13 @@ test('fewer than two operators, an address without TLS, and a check without find
   expect(said('TLS', { publicUrl: 'http://pay.example.com' })[0]).toMatch(/^warning: .* without TLS/)
   expect(said('TLS', { publicUrl: '' })[0]).toMatch(/^missing: MIDMONTH_PUBLIC_URL is not set/)
   expect(said('rails', { rails: [] })).toEqual([])
+})
+
+test('a live installation with rows in a default partition', () => {
+  const defaultPartitions = ['ledger_transfers_default']
+  expect(said('partitions', {})).toEqual(['ok: Every month with events or transfers has its partition'])
+  expect(said('partitions', { defaultPartitions })[0]).toMatch(/^warning: ledger_transfers_default is not empty: /)
+  expect(said('partitions', { mode: 'sandbox', defaultPartitions })).toEqual([])
 })
 
 test('overdue addresses in the audit log', () => {

@@ -28,6 +28,18 @@ export const serverChecks: readonly Check<Facts>[] = [
     fine: () => 'The program’s database role has no more rights than it needs',
   },
   {
+    name: 'partitions',
+    // The clock of a sandbox runs ahead of its partitions.
+    find: ({ mode, defaultPartitions }) =>
+      mode === 'sandbox' || defaultPartitions.length === 0
+        ? null
+        : warning({
+            sentence: `${defaultPartitions.join(' and ')} ${defaultPartitions.length === 1 ? 'is' : 'are'} not empty: a month began without its partition, because no worker had been running; see "Partitions" in docs/operations/running.md`,
+            command: 'midmonth start --worker',
+          }),
+    fine: ({ mode }) => (mode === 'sandbox' ? '' : 'Every month with events or transfers has its partition'),
+  },
+  {
     name: 'operators',
     find: ({ operators }) =>
       operators > 1

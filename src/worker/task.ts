@@ -26,6 +26,7 @@ export type TaskName =
   | 'add-up-withdrawals'
   | 'verify-ledger'
   | 'number-event-feeds'
+  | 'maintain-partitions'
   | 'watch-floats'
   | 'move-sandbox-clocks'
   | 'forget-webhook-deliveries'

@@ -48,7 +48,7 @@ async function whenWaiting({ seconds = 0 } = {}): Promise<void> {
 async function rowsOf(partnerId: string): Promise<Record<string, number>> {
   const { rows: tables } = await sql<{ name: string }>`
     select c.relname::text as name from pg_attribute a join pg_class c on c.oid = a.attrelid
-     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attname = 'partner_id' and not a.attisdropped
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition and a.attname = 'partner_id' and not a.attisdropped
      order by 1`.execute(harness.ownerDb)
   const counts: Record<string, number> = {}
   for (const { name } of tables) {

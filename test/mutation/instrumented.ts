@@ -8,8 +8,30 @@ const fetched = ['@stryker-mutator/instrumenter@10.1.1', 'typed-inject@5.0.0']
 /** @property code the text that the mutant replaces */
 export type Mutant = { id: string; file: string; line: number; code: string; replacement: string }
 
-/** Test files that ran in one process. @property covered the mutants that they ran through, if none was active */
-export type Run = { tests: string[]; mutant?: string; isPassed: boolean; ms: number; covered: Set<string> }
+/**
+ * Test files that ran in one process.
+ * @property problem what the first failed test says
+ * @property isLate whether a test failed only because something took too long, which a busy machine causes as well as a mutant
+ * @property covered the mutants that they ran through, if none was active
+ */
+export type Run = {
+  tests: string[]
+  mutant?: string
+  isPassed: boolean
+  problem: string
+  isLate: boolean
+  ms: number
+  covered: Set<string>
+}
+
+type TestResult = {
+  name: string
+  status: string
+  startTime: number
+  endTime: number
+  message: string
+  assertionResults: { failureMessages: string[] }[]
+}
 
 type Instrumented = {
   files: { name: string; content: string }[]
@@ -58,6 +80,7 @@ export async function instrument(copy: string, files: string[]): Promise<Mutant[
  * The first test that fails ends its process, as does a loop without an end.
  */
 export function runTests(copy: string, { names, mutants }: { names: string[][]; mutants?: string[] }): Run[] {
+  if (names.length === 0) return []
   const folder = path.join(copy, 'mutants')
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)
@@ -73,9 +96,7 @@ export function runTests(copy: string, { names, mutants }: { names: string[][]; 
     ['run', '--root', copy, '--config', 'test/mutation/vitest.config.ts', '--outputFile', output],
     { cwd: copy, stdio: ['ignore', 'ignore', 'ignore'] },
   )
-  const results: { testResults: { name: string; status: string; startTime: number; endTime: number }[] } = JSON.parse(
-    readFileSync(output, 'utf8'),
-  )
+  const results: { testResults: TestResult[] } = JSON.parse(readFileSync(output, 'utf8'))
   const byName = new Map(results.testResults.map(result => [result.name, result]))
   return names.map((tests, index) => {
     const result = byName.get(fileOf(index))
@@ -83,8 +104,21 @@ export function runTests(copy: string, { names, mutants }: { names: string[][]; 
     const covered = mutants === undefined && isPassed ? JSON.parse(readFileSync(`${fileOf(index)}.json`, 'utf8')) : []
     const ms = (result?.endTime ?? 0) - (result?.startTime ?? 0)
     const mutant = mutants?.[index]
-    return { tests, isPassed, ms, covered: new Set<string>(covered), ...(mutant === undefined ? {} : { mutant }) }
+    const problem = problemOf(result)
+    const isLate = !isPassed && lateness.test(problem)
+    return {
+      ...{ tests, isPassed, problem, isLate, ms, covered: new Set<string>(covered) },
+      ...(mutant === undefined ? {} : { mutant }),
+    }
   })
+}
+
+const lateness = /no result|timed out in|The service is busy|TimeoutError/
+
+function problemOf(result: TestResult | undefined): string {
+  if (result === undefined) return 'no result'
+  const [first = result.message] = result.assertionResults.flatMap(({ failureMessages }) => failureMessages)
+  return first
 }
 
 // The mutant is switched on before the tests are loaded, since some are in code that runs when its module is loaded.

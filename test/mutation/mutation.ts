@@ -30,6 +30,10 @@ const testsOfBooks = all.filter(file =>
   ),
 )
 
+// A run that is interrupted has printed the survivors of the mutants tried so far.
+const mutantsAtOnce = 20
+const repetitionsMax = 2
+
 const copy = mkdtempSync(path.join(tmpdir(), 'midmonth-mutation-'))
 try {
   copyProject()
@@ -57,17 +61,46 @@ async function tryMutants(files: string[], { countMax, tests }: { countMax?: num
   const candidates = tests ?? testsOf(files)
   console.log(`${mutants.length} mutants in ${files.length} files; ${candidates.length} test files`)
   // Which mutants a test file runs through, and how long it takes.
-  const runs = runTests(copy, { names: candidates.map(file => [file]) })
-  const failing = runs.filter(run => !run.isPassed)
-  if (failing.length > 0)
-    throw new Error(`fail without a mutant: ${failing.map(run => run.tests.join(' ')).join(', ')}`)
+  const runs = runPatiently({ names: candidates.map(file => [file]) })
+  for (const { tests, problem } of runs.filter(run => !run.isPassed))
+    console.log(`left out, because it fails without a mutant: ${tests[0]}: ${problem}`)
   const chosen =
     countMax === undefined ? mutants : randomOf(Number(values.seed), 'mutants').shuffled(mutants).slice(0, countMax)
-  const covered = chosen.map(mutant => ({ mutant, tests: testsOfMutant(mutant, runs) }))
-  const tried = covered.filter(each => each.tests.length > 0)
-  const results = runTests(copy, { names: tried.map(each => each.tests), mutants: tried.map(each => each.mutant.id) })
-  const killed = new Set(results.filter(run => !run.isPassed).map(run => run.mutant))
+  const killed = new Set<string>()
+  for (let first = 0; first < chosen.length; first += mutantsAtOnce) {
+    const batch = chosen.slice(first, first + mutantsAtOnce)
+    const tried = batch
+      .map(mutant => ({ mutant, tests: testsOfMutant(mutant, runs) }))
+      .filter(({ tests }) => tests.length > 0)
+    const results = runPatiently({
+      names: tried.map(({ tests }) => tests),
+      mutants: tried.map(({ mutant }) => mutant.id),
+    })
+    const runOf = new Map(results.map(run => [run.mutant, run]))
+    for (const mutant of batch) {
+      const run = runOf.get(mutant.id)
+      if (run?.isPassed === false) killed.add(mutant.id)
+      if (run === undefined) print('NOT TESTED', mutant)
+      else if (run.isPassed) print('SURVIVED', mutant)
+      else if (run.isLate) print('killed because something took too long', mutant)
+    }
+    console.log(`\n${killed.size} of ${first + batch.length} killed`)
+  }
   report(chosen, killed)
+}
+
+/** Repeats the runs in which something took too long, so that a busy machine does not look like a mutant that was noticed. */
+function runPatiently({ names, mutants }: { names: string[][]; mutants?: string[] }): Run[] {
+  const runs = runTests(copy, { names, ...(mutants && { mutants }) })
+  for (let count = 0; count < repetitionsMax; count++) {
+    const late = runs.flatMap((run, index) => (run.isLate ? index : []))
+    const again = runTests(copy, {
+      names: late.map(index => names[index] ?? []),
+      ...(mutants && { mutants: late.map(index => mutants[index] ?? '') }),
+    })
+    for (const [position, run] of again.entries()) runs[late[position] ?? 0] = run
+  }
+  return runs
 }
 
 function testsOf(files: string[]): string[] {
@@ -88,23 +121,22 @@ function testsOf(files: string[]): string[] {
 // The quickest first, since the first that fails ends the run.
 function testsOfMutant({ id }: Mutant, runs: Run[]): string[] {
   return runs
-    .filter(run => run.covered.has(id))
+    .filter(run => run.isPassed && run.covered.has(id))
     .sort((a, b) => a.ms - b.ms)
     .flatMap(run => run.tests)
 }
 
-function report(mutants: Mutant[], killed: Set<string | undefined>): void {
-  const survivors = mutants.filter(({ id }) => !killed.has(id))
-  for (const { file, line, code, replacement } of survivors) {
-    console.log(`\n${file}:${line}\n- ${code.slice(0, 300)}\n+ ${replacement.slice(0, 300)}`)
-  }
-  console.log('')
+function report(mutants: Mutant[], killed: Set<string>): void {
   const files = [...new Set(mutants.map(({ file }) => file))]
   for (const file of files) {
     const ofFile = mutants.filter(each => each.file === file)
     printShare(file, { killed: ofFile.filter(({ id }) => killed.has(id)).length, all: ofFile.length })
   }
-  printShare('all', { killed: mutants.length - survivors.length, all: mutants.length })
+  printShare('all', { killed: killed.size, all: mutants.length })
+}
+
+function print(what: string, { file, line, code, replacement }: Mutant): void {
+  console.log(`\n${what}: ${file}:${line}\n- ${code.slice(0, 300)}\n+ ${replacement.slice(0, 300)}`)
 }
 
 function printShare(name: string, { killed, all }: { killed: number; all: number }): void {

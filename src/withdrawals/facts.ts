@@ -141,7 +141,7 @@ async function countWithdrawals<A extends FactsQuery>(
              select count(*)::integer from (
                select from withdrawals w
                 where w.partner_id = p.id ${onOnePartner('w', limited)} and w.member_id = a.member_id and ${isDeducted}
-                  and w.created_at >= date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone
+                  and w.id >= first_id('w', date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone)
                 order by w.id desc limit a.per_day) today
            ) end as today,
            case when a.per_cycle is null then 0 else (
@@ -149,7 +149,7 @@ async function countWithdrawals<A extends FactsQuery>(
                select from withdrawals w
                 where w.partner_id = p.id ${onOnePartner('w', limited)} and w.member_id = a.member_id and ${isDeducted}
                   -- Clocks are less than an hour apart: an older withdrawal is of an earlier cycle.
-                  and w.pay_cycle_id = c.id and w.created_at >= c.created_at - interval '1 hour'
+                  and w.pay_cycle_id = c.id and w.id >= first_id('w', c.created_at - interval '1 hour')
                 order by w.id desc limit a.per_cycle) in_cycle
            ) end as in_cycle
       from unnest(

@@ -636,6 +636,9 @@ create index ledger_transfers_of_fees on ledger_transfers (partner_id, id)
   where debit = 'fees' or (credit = 'fees' and reason <> 'withdrawal.held');
 create index ledger_transfers_of_operator_costs on ledger_transfers (partner_id, currency, id)
   where debit = 'operator_costs' or credit = 'operator_costs';
+-- What moves the partner's money without a member. Only payments of withdrawals are many.
+create index ledger_transfers_of_partner on ledger_transfers (partner_id, id)
+  where member_id is null and reason <> 'withdrawal.paid';
 create trigger ledger_transfers_append_only before update or delete on ledger_transfers
   for each row execute function refuse_change('ledger_transfers');
 create trigger ledger_transfers_not_emptied before truncate on ledger_transfers
@@ -700,6 +703,96 @@ create table float_limits (
   low_since timestamptz,
   primary key (partner_id, currency)
 );
+
+-- Seals: the verified beginning of the books, with its sums, so that a verification reads only what is newer. A partner's books
+-- are sealed after each pay cycle. What is sealed can get no more transfers, also from transactions that are still open:
+--   * a member's transfers up to a number that is visible. Numbers are given under the lock of the balance.
+--   * `withdrawal.paid` of a cycle that has closed, but for withdrawals that were unfinished when sealing began. No other withdrawal
+--     of the cycle can still be paid.
+-- Other transfers without a member are few, and are never sealed.
+create table ledger_seals (
+  partner_id id not null,
+  pay_cycle_id id not null,
+  started_at timestamptz not null,
+  unfinished_withdrawals text[] not null,
+  -- Transfers that are not sealed have ids from this time on. It narrows what is read, but does not decide what is sealed: a clock
+  -- can be wrong.
+  unsealed_from timestamptz not null,
+  -- Progress: the last member sealed, null after all of them; and the time up to which payments are summed.
+  members_after text default '',
+  paid_until timestamptz,
+  -- When the books last disagreed, so that nothing was sealed.
+  refused_at timestamptz,
+  sealed_at timestamptz,
+  primary key (partner_id, pay_cycle_id),
+  foreign key (partner_id, pay_cycle_id) references pay_cycles
+);
+create trigger ledger_seals_terms before update on ledger_seals
+  for each row when (
+    old.sealed_at is not null or (old.partner_id, old.pay_cycle_id, old.started_at, old.unfinished_withdrawals, old.unsealed_from)
+      is distinct from (new.partner_id, new.pay_cycle_id, new.started_at, new.unfinished_withdrawals, new.unsealed_from))
+  execute function refuse_other_terms('ledger_seals');
+create trigger ledger_seals_kept before delete on ledger_seals for each row execute function refuse_change('ledger_seals');
+create trigger ledger_seals_not_emptied before truncate on ledger_seals
+  for each statement execute function refuse_change('ledger_seals');
+
+-- The sealed debits and credits of each account that a cycle's seal has added, of members' transfers and of payments.
+create table ledger_seal_sums (
+  partner_id id not null,
+  pay_cycle_id id not null,
+  part text not null check (part in ('members', 'paid')),
+  currency currency not null,
+  account text not null,
+  debits bigint not null check (debits >= 0),
+  credits bigint not null check (credits >= 0),
+  primary key (partner_id, pay_cycle_id, part, currency, account),
+  foreign key (partner_id, pay_cycle_id) references ledger_seals,
+  constraint payments_leave_the_float check (
+    part <> 'paid' or (account = 'payouts_pending' and credits = 0) or (account = 'float' and debits = 0))
+);
+create function refuse_unsealing() returns trigger language plpgsql as $$
+begin
+  raise exception 'a seal only advances'
+    using errcode = 'check_violation', constraint = 'seals_only_advance', table = tg_table_name;
+end $$;
+create trigger ledger_seal_sums_only_grow before update on ledger_seal_sums
+  for each row when (new.debits < old.debits or new.credits < old.credits) execute function refuse_unsealing();
+create trigger ledger_seal_sums_kept before delete on ledger_seal_sums
+  for each row execute function refuse_change('ledger_seal_sums');
+create trigger ledger_seal_sums_not_emptied before truncate on ledger_seal_sums
+  for each statement execute function refuse_change('ledger_seal_sums');
+
+-- A member's transfers up to a number: the balance of each account that they change, credits less debits.
+create table ledger_member_seals (
+  partner_id id not null,
+  member_id id not null,
+  currency currency not null,
+  -- The last sealed member_sequence.
+  sequence bigint not null check (sequence > 0),
+  -- The cycle of what was available then.
+  pay_cycle_id id,
+  earned_pay bigint not null,
+  member_available bigint not null,
+  member_owed bigint not null,
+  carried bigint not null,
+  written_off bigint not null,
+  payouts_pending bigint not null,
+  "float" bigint not null,
+  fees bigint not null,
+  partner_fees bigint not null,
+  payroll_receivable bigint not null,
+  primary key (partner_id, member_id, currency),
+  foreign key (partner_id, member_id, currency) references ledger_balances,
+  constraint accounts_balance check (
+    earned_pay + member_available + member_owed + carried + written_off + payouts_pending + "float" + fees + partner_fees
+      + payroll_receivable = 0)
+);
+create trigger ledger_member_seals_only_advance before update on ledger_member_seals
+  for each row when (new.sequence <= old.sequence) execute function refuse_unsealing();
+create trigger ledger_member_seals_kept before delete on ledger_member_seals
+  for each row execute function refuse_change('ledger_member_seals');
+create trigger ledger_member_seals_not_emptied before truncate on ledger_member_seals
+  for each statement execute function refuse_change('ledger_member_seals');
 
 -- The books, recomputed in the background. One verification at a time: each reads the whole ledger.
 create table ledger_verifications (

@@ -29,6 +29,8 @@ type LockSpace =
   | 'closing of the pay cycle of'
   /** Verifying the books. */
   | 'verification of'
+  /** Sealing the books of a partner. */
+  | 'sealing of the books of'
   /** Creating the user with an e-mail address, or linking one to an identity. */
   | 'user'
 

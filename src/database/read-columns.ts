@@ -28,6 +28,11 @@ const readable = {
   ledgerBalances: 'partnerId memberId currency available payCycleId owed transferCount',
   ledgerFloatChanges: 'partnerId currency id floatChange pendingChange',
   ledgerFloatTotals: 'partnerId currency floatBalance pendingBalance',
+  ledgerMemberSeals:
+    'partnerId memberId currency sequence payCycleId earnedPay memberAvailable memberOwed carried writtenOff payoutsPending float fees partnerFees payrollReceivable',
+  ledgerSealSums: 'partnerId payCycleId part currency account debits credits',
+  ledgerSeals:
+    'partnerId payCycleId startedAt unfinishedWithdrawals unsealedFrom membersAfter paidUntil refusedAt sealedAt',
   ledgerTransfers:
     'partnerId id movementId reason debit credit amount currency memberId payCycleId createdAt memberSequence',
   ledgerVerifications: 'id requestedBy requestedAt startedAt endedAt checksDone checksTotal checks problem',

@@ -42,6 +42,9 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   // The statement that adds a change to the total deletes the change.
   ledgerFloatChanges: 'disposable',
   ledgerFloatTotals: 'permanent',
+  ledgerMemberSeals: 'permanent',
+  ledgerSealSums: { changes: ['debits', 'credits'] },
+  ledgerSeals: { changes: ['membersAfter', 'paidUntil', 'refusedAt', 'sealedAt'] },
   ledgerTransfers: 'append-only',
   ledgerVerifications: { protects: ['requestedBy', 'requestedAt', 'checksTotal'] },
   // The statement that adds a change to its count deletes the change.

@@ -201,6 +201,43 @@ export type DB = {
     floatBalance: bigint
     pendingBalance: bigint
   }
+  ledgerMemberSeals: {
+    partnerId: string
+    memberId: string
+    currency: Currency
+    sequence: bigint
+    payCycleId: string | null
+    earnedPay: bigint
+    memberAvailable: bigint
+    memberOwed: bigint
+    carried: bigint
+    writtenOff: bigint
+    payoutsPending: bigint
+    float: bigint
+    fees: bigint
+    partnerFees: bigint
+    payrollReceivable: bigint
+  }
+  ledgerSealSums: {
+    partnerId: string
+    payCycleId: string
+    part: 'members' | 'paid'
+    currency: Currency
+    account: string
+    debits: bigint
+    credits: bigint
+  }
+  ledgerSeals: {
+    partnerId: string
+    payCycleId: string
+    startedAt: Date
+    unfinishedWithdrawals: string[]
+    unsealedFrom: Date
+    membersAfter: Generated<string | null>
+    paidUntil: Date | null
+    refusedAt: Date | null
+    sealedAt: Date | null
+  }
   ledgerTransfers: {
     partnerId: string
     id: string

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { postingRules } from '../verification/verify.ts'
+import { postingRules } from '../verification/rules.ts'
 import { transfersOnEntering, transfersOnRecovering } from './bookings.ts'
 import { returnsFunds, statuses, type WithdrawalStatus } from './lifecycle.ts'
 

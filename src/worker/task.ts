@@ -25,6 +25,7 @@ export type TaskName =
   | 'fold-member-counts'
   | 'add-up-withdrawals'
   | 'verify-ledger'
+  | 'seal-ledger'
   | 'number-event-feeds'
   | 'maintain-partitions'
   | 'watch-floats'

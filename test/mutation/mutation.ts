@@ -62,8 +62,9 @@ async function tryMutants(files: string[], { countMax, tests }: { countMax?: num
   console.log(`${mutants.length} mutants in ${files.length} files; ${candidates.length} test files`)
   // Which mutants a test file runs through, and how long it takes.
   const runs = runPatiently({ names: candidates.map(file => [file]) })
-  for (const { tests, problem } of runs.filter(run => !run.isPassed))
-    console.log(`left out, because it fails without a mutant: ${tests[0]}: ${problem}`)
+  const failing = runs.filter(run => !run.isPassed)
+  if (failing.length > 0)
+    throw new Error(`fail without a mutant: ${failing.map(run => `${run.tests.join(' ')}: ${run.problem}`).join('\n')}`)
   const chosen =
     countMax === undefined ? mutants : randomOf(Number(values.seed), 'mutants').shuffled(mutants).slice(0, countMax)
   const killed = new Set<string>()
@@ -121,7 +122,7 @@ function testsOf(files: string[]): string[] {
 // The quickest first, since the first that fails ends the run.
 function testsOfMutant({ id }: Mutant, runs: Run[]): string[] {
   return runs
-    .filter(run => run.isPassed && run.covered.has(id))
+    .filter(run => run.covered.has(id))
     .sort((a, b) => a.ms - b.ms)
     .flatMap(run => run.tests)
 }
@@ -155,7 +156,7 @@ function tryFaults(): void {
       name,
       text.replace(from, () => to),
     )
-    const [run] = runTests(copy, { names: [tests.filter(test => named.some(each => test.startsWith(each)))] })
+    const [run] = runPatiently({ names: [tests.filter(test => named.some(each => test.startsWith(each)))] })
     writeFileSync(name, text)
     if (run?.isPassed === false) noticed++
     console.log(`${run?.isPassed === false ? 'noticed ' : 'SURVIVED'}  ${what}`)

@@ -1,5 +1,6 @@
+import pg from 'pg'
 import pino from 'pino'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { eventTasks } from '../events/tasks.ts'
 import { firstId } from '../kernel/ids.ts'
@@ -233,4 +234,43 @@ test('a resource whose first events are gone counts on from them', async () => {
   await harness.call('PATCH', `/v1/members/${memberId}`, { key: mine.key, body: { lastName: 'Ade' } })
   const { body } = await harness.call('GET', '/v1/events?types=member.updated', { key: mine.key })
   expect(body.events.map(({ sequence }: { sequence: number }) => sequence)).toEqual([3])
+})
+
+test('a page of the feed reads no month that left it, with a plan for any partner and any page', async () => {
+  const old = [await makePartition('events', -6), await makePartition('events', -7)]
+  const sent: { text: string; values: unknown[] }[] = []
+  const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    const [text, values] = args as [unknown, unknown[]]
+    if (typeof text === 'string' && /order by position limit/.test(text)) sent.push({ text, values })
+    return query.apply(this, args)
+  } as never)
+  try {
+    expect((await harness.call('GET', '/v1/events?types=member.invited', { key: mine.key })).status).toBe(200)
+    expect((await harness.call('GET', '/v1/events', { key: mine.key })).status).toBe(200)
+  } finally {
+    spy.mockRestore()
+  }
+  const reads = sent.filter(({ text }) => !text.includes('next as'))
+  expect(reads).toHaveLength(2)
+  const client = await harness.pool.connect()
+  try {
+    await client.query('set plan_cache_mode = force_generic_plan')
+    for (const [index, { text, values }] of reads.entries()) {
+      await client.query(`prepare page_${index} as ${text}`)
+      const given = values.map(value =>
+        pg.escapeLiteral(
+          value instanceof Date ? value.toISOString() : Array.isArray(value) ? `{${value}}` : String(value),
+        ),
+      )
+      const { rows } = await client.query(`explain (costs off) execute page_${index} (${given})`)
+      const plan = rows.map(row => row['QUERY PLAN']).join('\n')
+      expect(plan).toMatch(/partner_id\)::text = \$\d/)
+      expect(plan).toMatch(/Subplans Removed: [2-9]/)
+      expect(old.filter(name => plan.includes(name))).toEqual([])
+    }
+  } finally {
+    client.release(true)
+    await sql`drop table ${sql.join(old.map(name => sql.table(name)))}`.execute(harness.ownerDb)
+  }
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { TypeID } from 'typeid-js'
 import { expect, test } from 'vitest'
-import { firstId, newId } from './ids.ts'
+import { firstId, firstIdSince, newId } from './ids.ts'
 
 const instants = fc.date({ min: new Date(1), max: new Date('9999-12-31'), noInvalidDate: true })
 
@@ -31,6 +31,13 @@ test('ids of a later millisecond sort after every id of an earlier one', () => {
       expect(newId('event', new Date(now.getTime() - 1)) < first).toBe(true)
     }),
   )
+})
+
+test('the bound since a resource is an hour before it, whatever its kind, and exists for any text', () => {
+  const [now, hourAgo] = [new Date('2026-03-10T09:00:00.000Z'), new Date('2026-03-10T08:00:00.000Z')]
+  expect(firstIdSince('transfer', newId('withdrawal', now))).toBe(firstId('transfer', hourAgo))
+  for (const odd of ['', 'w_', 'w_1', `w_${'z'.repeat(30)}`, 'w_ö'])
+    expect(firstIdSince('transfer', odd)).toMatch(/^tr_/)
 })
 
 test('before the first instant that an id can hold, the lower bound is below every id', () => {

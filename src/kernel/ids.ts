@@ -50,6 +50,19 @@ export function firstId(kind: IdKind, at: Date): string {
   return textOf(kind, { msecs: Math.max(at.getTime(), 0), seq: 0, random: new Uint8Array(16) })
 }
 
+// Requests and tasks run on machines whose clocks differ.
+const skewMsMax = 3_600_000
+
+/**
+ * Returns an id of a kind that is lower than all ids of that kind that were generated after another resource was created: the bound that
+ * spares a statement the partitions of earlier months.
+ */
+export function firstIdSince(kind: IdKind, resourceId: string): string {
+  const time = resourceId.slice(resourceId.indexOf('_') + 1).slice(0, 10)
+  const msecs = [...time].reduce((sum, character) => sum * 32 + Math.max(base32.indexOf(character), 0), 0)
+  return firstId(kind, new Date(Math.min(Math.max(msecs - skewMsMax, 0), 2 ** 48 - 1)))
+}
+
 // A request needs half a dozen ids, so random bytes are drawn in bulk and the text is built without intermediate strings.
 const randomPool = { bytes: Buffer.alloc(16 * 256), used: 16 * 256 }
 const uuid = new Uint8Array(16)

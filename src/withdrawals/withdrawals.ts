@@ -7,7 +7,7 @@ import { onOnePartner } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
 import * as fees from '../fees/fees.ts'
 import { problem } from '../kernel/errors.ts'
-import { firstId } from '../kernel/ids.ts'
+import { firstId, firstIdSince } from '../kernel/ids.ts'
 import { type Currency, type Money, toWire } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
@@ -529,7 +529,8 @@ export async function findAll(
   db: Reader,
   asked: { partnerId: string; withdrawalId: string }[],
 ): Promise<Map<string, Details>> {
-  if (asked.length === 0) return new Map()
+  const [since] = asked.map(({ withdrawalId }) => firstIdSince('transfer', withdrawalId)).toSorted()
+  if (since === undefined) return new Map()
   // One statement, so that the state and the timeline are from one snapshot.
   const { rows } = await cachedSql<
     Omit<Due, 'attempts'> & {
@@ -550,6 +551,7 @@ export async function findAll(
                              order by t.reason <> 'withdrawal.held', t.reason <> 'withdrawal.paid', t.member_sequence)
               from ledger_transfers t
              where t.partner_id = w.partner_id and t.movement_id = w.id and t.reason like 'withdrawal.%'
+                   and t.id >= ${since}
                    ${onOnePartner('t', asked)}) as transfers
       from unnest(${asked.map(({ partnerId }) => partnerId)}::text[], ${asked.map(({ withdrawalId }) => withdrawalId)}::text[])
              as asked (partner_id, id)

@@ -77,8 +77,8 @@ export const faults: readonly SqlFault[] = [
   {
     ...facts,
     what: 'the limit per cycle counts earlier cycles',
-    from: 'and w.pay_cycle_id = c.id and w.created_at',
-    to: 'and w.created_at',
+    from: "and w.pay_cycle_id = c.id and w.id >= first_id('w', c.created_at - interval '1 hour')",
+    to: '',
   },
   {
     ...facts,

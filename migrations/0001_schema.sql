@@ -694,6 +694,39 @@ create table ledger_float_changes (
   primary key (partner_id, currency, id)
 );
 
+-- What payroll deducts from a member for a pay cycle, kept in the transaction that posts the transfers. Zero after a withdrawal that
+-- was given back. No foreign keys: the transfers have them, and a withdrawal would pay for the check twice.
+create table ledger_deductions (
+  partner_id id not null,
+  pay_cycle_id id not null,
+  member_id id not null,
+  currency currency not null,
+  -- Negative if payroll has to give money back.
+  amount bigint not null,
+  primary key (partner_id, pay_cycle_id, member_id, currency)
+);
+
+-- What all members can withdraw in a pay cycle, and how many deductions are not zero: totals, and the changes not yet added to them,
+-- as for floats.
+create table ledger_cycle_totals (
+  partner_id id not null references partners,
+  pay_cycle_id id not null,
+  currency currency not null,
+  available bigint not null,
+  deductions bigint not null,
+  primary key (partner_id, pay_cycle_id, currency)
+);
+create table ledger_cycle_changes (
+  partner_id id not null,
+  pay_cycle_id id not null,
+  currency currency not null,
+  -- The id of the first transfer in the change.
+  id id not null,
+  available_change bigint not null,
+  deductions_change bigint not null,
+  primary key (partner_id, pay_cycle_id, currency, id)
+);
+
 -- The operator's watch over a float. Without a row the float is not watched.
 create table float_limits (
   partner_id id not null references partners,
@@ -2333,6 +2366,7 @@ alter table ledger_balances set (fillfactor = 90, autovacuum_vacuum_scale_factor
 alter table ledger_float_totals set (fillfactor = 50);
 -- Rows live for seconds, and each sum reads all of them, also the dead ones.
 alter table ledger_float_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+alter table ledger_cycle_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 alter table member_count_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 -- Each row is updated two or three times within minutes, and then never again.
 alter table withdrawal_intents set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);

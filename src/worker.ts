@@ -113,6 +113,7 @@ export async function startWorker(
 // clock of one partner, the last three would delete rows that other partners still need.
 const unscoped: ReadonlySet<TaskName> = new Set([
   'fold-float-changes',
+  'fold-cycle-changes',
   'fold-member-counts',
   'add-up-withdrawals',
   'send-payout-batches',

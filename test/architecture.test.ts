@@ -245,6 +245,9 @@ const owners: Record<string, string> = {
   ledger_seals: 'verification',
   ledger_transfers: 'ledger',
   ledger_balances: 'ledger',
+  ledger_deductions: 'ledger',
+  ledger_cycle_totals: 'ledger',
+  ledger_cycle_changes: 'ledger',
   ledger_float_totals: 'ledger',
   ledger_float_changes: 'ledger',
   event_feeds: 'events',
@@ -319,6 +322,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     settlement_lines: 'decides for all members of a settlement in one statement what it covers of their fees',
     withdrawals: 'decides for all members of a settlement in one statement what it covers of their fees',
   },
+  ledger: { partners: 'locks the partner, so that one process at a time folds its changes' },
   float: {
     partners: 'locks the partner whose limits change',
     tiers: 'knows a partner’s currencies by the tiers',
@@ -338,8 +342,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     withdrawals: 'a member with a payout in flight keeps the currency',
   },
   'pay-cycles': {
-    ledger_balances: 'sums deductions in one pass over the cycle',
-    ledger_transfers: 'sums deductions in one pass over the cycle',
+    ledger_deductions: 'lists deductions with the members whom they concern',
     members: 'names the members of the deductions',
     partners: 'finds the cycles that are over in their partners’ time zones',
   },

@@ -180,6 +180,11 @@ async function insertMembers(
      select $1, ${id('mem', 'n')}, 'GBP', ${pay}, $2, 1 from ${numbers}`,
     [partnerId, payCycleId],
   )
+  await client.query(
+    `insert into ledger_cycle_totals (partner_id, pay_cycle_id, currency, available, deductions)
+     values ($1, $2, 'GBP', ${pay}::bigint * ${members}, 0)`,
+    [partnerId, payCycleId],
+  )
 }
 
 async function insertPast(client: pg.Client, employer: Employer, intents: number): Promise<void> {
@@ -232,6 +237,17 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
        from (select ${member} as member_id, count(*) * ${quote.grossAmount} as gross_amount, count(*) as withdrawals from ${completed} group by 1) spent
       where b.partner_id = $1 and b.member_id = spent.member_id`,
     [partnerId],
+  )
+  await client.query(
+    `with deducted as (
+       insert into ledger_deductions (partner_id, pay_cycle_id, member_id, currency, amount)
+       select $1, $2, ${member}, 'GBP', count(*) * ${quote.grossAmount} from ${completed} group by 3
+       returning amount
+     )
+     update ledger_cycle_totals
+        set available = available - (select sum(amount) from deducted), deductions = (select count(*) from deducted)
+      where partner_id = $1 and pay_cycle_id = $2`,
+    [partnerId, payCycleId],
   )
   // The benchmark never reads the payload of these events.
   const event = (type: string, resource: 'wi' | 'w', sequence: number, of: string) => {

@@ -101,6 +101,8 @@ const tables = [
   'idempotency_keys',
   'ledger_transfers',
   'ledger_balances',
+  'ledger_deductions',
+  'ledger_cycle_changes',
   'ledger_float_changes',
   'members',
 ]

@@ -146,6 +146,18 @@ export async function completeIntent(
     values: [partnerId, currency, ids[0], netAmount],
   })
   await tx.query({
+    name: 'insert-deduction',
+    text: `with deducted as (
+             insert into ledger_deductions as d (partner_id, pay_cycle_id, member_id, currency, amount)
+             values ($1, $2, $3, $4, $6)
+                 on conflict (partner_id, pay_cycle_id, member_id, currency) do update set amount = d.amount + excluded.amount
+             returning amount
+           )
+           insert into ledger_cycle_changes (partner_id, pay_cycle_id, currency, id, available_change, deductions_change)
+           select $1, $2, $4, $5, -$6::bigint, (amount <> 0)::integer - (amount <> $6)::integer from deducted`,
+    values: [partnerId, payCycleId, memberId, currency, ids[0], grossAmount],
+  })
+  await tx.query({
     name: 'complete-intent',
     text: `update withdrawal_intents set status = 'completed' where partner_id = $1 and id = $2`,
     values: [partnerId, intentId],

@@ -26,6 +26,9 @@ const readable = {
   invoiceLines: 'partnerId invoiceId day tier withdrawals fees givenBack feesGivenBack',
   invoices: 'partnerId id number currency status firstDay lastDay sum issuedAt paidReference paidOn',
   ledgerBalances: 'partnerId memberId currency available payCycleId owed transferCount',
+  ledgerCycleChanges: 'partnerId payCycleId currency id availableChange deductionsChange',
+  ledgerCycleTotals: 'partnerId payCycleId currency available deductions',
+  ledgerDeductions: 'partnerId payCycleId memberId currency amount',
   ledgerFloatChanges: 'partnerId currency id floatChange pendingChange',
   ledgerFloatTotals: 'partnerId currency floatBalance pendingBalance',
   ledgerMemberSeals:

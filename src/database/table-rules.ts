@@ -40,6 +40,9 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   invoices: { changes: ['status', 'paidReference', 'paidOn'] },
   ledgerBalances: 'permanent',
   // The statement that adds a change to the total deletes the change.
+  ledgerCycleChanges: 'disposable',
+  ledgerCycleTotals: 'permanent',
+  ledgerDeductions: 'permanent',
   ledgerFloatChanges: 'disposable',
   ledgerFloatTotals: 'permanent',
   ledgerMemberSeals: 'permanent',

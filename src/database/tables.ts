@@ -188,6 +188,28 @@ export type DB = {
     owed: Generated<bigint>
     transferCount: Generated<bigint>
   }
+  ledgerCycleChanges: {
+    partnerId: string
+    payCycleId: string
+    currency: Currency
+    id: string
+    availableChange: bigint
+    deductionsChange: bigint
+  }
+  ledgerCycleTotals: {
+    partnerId: string
+    payCycleId: string
+    currency: Currency
+    available: bigint
+    deductions: bigint
+  }
+  ledgerDeductions: {
+    partnerId: string
+    payCycleId: string
+    memberId: string
+    currency: Currency
+    amount: bigint
+  }
   ledgerFloatChanges: {
     partnerId: string
     currency: Currency

@@ -159,8 +159,41 @@ export function postSql(movements: Movement[]) {
       insert into ledger_float_changes (partner_id, currency, id, float_change, pending_change)
       select partner_id, currency, min(id), ${floatChange}, ${pendingChange}
         from lines t where ${movesFloat} group by partner_id, currency
+    ), deductions as (
+      select partner_id, pay_cycle_id, member_id, currency, min(id) as id, sum(${deductionChange}) as change
+        from lines t where ${changesDeduction} group by partner_id, pay_cycle_id, member_id, currency
+    ), deducted as (
+      insert into ledger_deductions as d (partner_id, pay_cycle_id, member_id, currency, amount)
+      select partner_id, pay_cycle_id, member_id, currency, change from deductions where change <> 0
+          on conflict (partner_id, pay_cycle_id, member_id, currency) do update set amount = d.amount + excluded.amount
+      returning partner_id, pay_cycle_id, member_id, currency, amount
+    ), cycled as (
+      insert into ledger_cycle_changes (partner_id, pay_cycle_id, currency, id, available_change, deductions_change)
+      select partner_id, pay_cycle_id, currency, min(id), sum(available), sum(deductions)
+        from (select partner_id, pay_cycle_id, currency, id, ${inCycleAvailable} as available, 0 as deductions
+                from lines t where 'member_available' in (debit, credit)
+               union all
+              -- A deduction was zero before if the change is all of it.
+              select partner_id, pay_cycle_id, currency, id, 0, (amount <> 0)::integer - (amount <> change)::integer
+                from deducted join deductions using (partner_id, pay_cycle_id, member_id, currency)) t
+       group by partner_id, pay_cycle_id, currency
+      having sum(available) <> 0 or sum(deductions) <> 0
     )`
 }
+
+/** The change that a row `t` of `ledger_transfers` makes to what is available in its cycle. */
+const inCycleAvailable = sql`(case when t.credit = 'member_available' then t.amount else -t.amount end)`
+
+/**
+ * The condition that a row `t` of `ledger_transfers` changes the deduction of its member and cycle: pay that was earned and is no
+ * longer available. Closing the cycle changes no deduction, and settling it leaves it as it was.
+ */
+const changesDeduction = sql`(
+  (t.debit in ('earned_pay', 'member_available')) <> (t.credit in ('earned_pay', 'member_available'))
+  and not (t.reason = 'pay_cycle.settled' and t.movement_id = t.pay_cycle_id))`
+
+/** The change that such a row makes. */
+const deductionChange = sql`(case when t.debit in ('earned_pay', 'member_available') then t.amount else -t.amount end)`
 
 /** The change that rows `t` of `ledger_transfers` make to the available balance (credits less debits) and the debt (debits less credits). */
 export const availableChange = changeOf({ plus: 'credit', account: 'member_available' })
@@ -224,14 +257,19 @@ export async function availableOf(
   return rows[0]?.available ?? 0n
 }
 
-/** The sum of the available balances of all members in the open pay cycle. Reads one row per member and currency. */
-export async function sumAvailable(
+/** What all members can withdraw in a pay cycle, and the number of its deductions, per currency. */
+export async function sumCycle(
   db: Reader,
   { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
-): Promise<{ currency: Currency; available: bigint }[]> {
-  const { rows } = await sql<{ currency: Currency; available: bigint }>`
-    select currency, sum(available)::bigint as available from ledger_balances
-     where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId} group by currency`.execute(db)
+): Promise<{ currency: Currency; available: bigint; deductions: number }[]> {
+  const { rows } = await sql<{ currency: Currency; available: bigint; deductions: number }>`
+    select currency, sum(available)::bigint as available, sum(deductions)::integer as deductions
+      from (select currency, available, deductions from ledger_cycle_totals
+             where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}
+             union all
+            select currency, available_change, deductions_change from ledger_cycle_changes
+             where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}) parts
+     group by currency`.execute(db)
   return rows
 }
 
@@ -360,4 +398,43 @@ export async function floatsToFold(
     having count(*) >= ${countMin}
      order by count(*) desc, partner_id, currency`.execute(db)
   return rows
+}
+
+/**
+ * Folds changes of a partner's pay cycles into their totals. Safe to run twice and concurrently, as for floats. Skips a partner
+ * whose row is locked, by another folding for example.
+ * @returns how many changes were folded
+ */
+export async function foldCycleChanges(
+  tx: Tx,
+  { partnerId, countMax }: { partnerId: string; countMax: number },
+): Promise<number> {
+  const { rows: locked } = await sql`
+    select from partners where id = ${partnerId} for no key update skip locked`.execute(tx)
+  if (locked.length === 0) return 0
+  const { rows } = await sql<{ count: number }>`
+    with due as (
+      select pay_cycle_id, currency, id from ledger_cycle_changes where partner_id = ${partnerId} limit ${countMax}
+    ), folded as (
+      delete from ledger_cycle_changes c using due
+       where c.partner_id = ${partnerId} and c.pay_cycle_id = due.pay_cycle_id and c.currency = due.currency and c.id = due.id
+      returning c.pay_cycle_id, c.currency, c.available_change, c.deductions_change
+    ), added as (
+      insert into ledger_cycle_totals as k (partner_id, pay_cycle_id, currency, available, deductions)
+      select ${partnerId}, pay_cycle_id, currency, sum(available_change), sum(deductions_change)
+        from folded group by pay_cycle_id, currency order by pay_cycle_id, currency
+          on conflict (partner_id, pay_cycle_id, currency) do update
+         set available = k.available + excluded.available, deductions = k.deductions + excluded.deductions
+    )
+    select count(*)::integer as count from folded`.execute(tx)
+  return rows[0]?.count ?? 0
+}
+
+/** The partners whose pay cycles have changes to fold. @param countMin fewer changes are cheap to sum and are not folded */
+export async function cyclesToFold(db: Reader, { countMin }: { countMin: number }): Promise<string[]> {
+  const { rows } = await sql<{ partnerId: string }>`
+    select partner_id from ledger_cycle_changes group by partner_id having count(*) >= ${countMin} order by partner_id`.execute(
+    db,
+  )
+  return rows.map(({ partnerId }) => partnerId)
 }

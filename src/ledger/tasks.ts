@@ -1,5 +1,5 @@
 import type { Tasks } from '../worker/task.ts'
-import { floatsToFold, foldFloatChanges } from './ledger.ts'
+import { cyclesToFold, floatsToFold, foldCycleChanges, foldFloatChanges } from './ledger.ts'
 
 const limits = {
   // Summing this many rows takes well under a millisecond.
@@ -15,6 +15,15 @@ export const ledgerTasks = {
       const fold = () =>
         db.transaction().execute(tx => foldFloatChanges(tx, { ...float, countMax: limits.foldedAtOnceMax }))
       while ((await fold()) === limits.foldedAtOnceMax);
+    }
+  },
+
+  // Safe to run twice, for the same reason.
+  async 'fold-cycle-changes'({ db }) {
+    const countMax = limits.foldedAtOnceMax
+    for (const partnerId of await cyclesToFold(db, { countMin: limits.unfoldedMax })) {
+      const fold = () => db.transaction().execute(tx => foldCycleChanges(tx, { partnerId, countMax }))
+      while ((await fold()) === countMax);
     }
   },
 } satisfies Partial<Tasks>

@@ -23,7 +23,7 @@ export async function readOverview(
   const today = dayIn(timeZone, now)
   const cycle = await payCycles.findOpen(db, partnerId)
   const floats = await float.read(db, partnerId)
-  const available = cycle === undefined ? [] : await ledger.sumAvailable(db, { partnerId, payCycleId: cycle.id })
+  const available = cycle === undefined ? [] : await ledger.sumCycle(db, { partnerId, payCycleId: cycle.id })
   const inFlight = await withdrawals.sumUnfinished(db, partnerId)
   const ofToday = await ofPeriods(db, { partnerId, kind: 'day', periods: [today] })
   const ofCycle = cycle === undefined ? [] : await ofPeriods(db, { partnerId, kind: 'cycle', periods: [cycle.id] })

@@ -94,26 +94,27 @@ const getPayCycleDeductions = operation({
     },
   },
   problems: ['NotFound'],
-  async read(reader, { partner, params, query, prefersCsv }) {
-    const partnerId = partner.id
-    const cycle = await payCycles.findWithDeductions(reader, { partnerId, payCycleId: params.payCycleId })
+  async run({ partner, params, query, prefersCsv, context: { db } }, { read, download }) {
+    const of = { partnerId: partner.id, payCycleId: params.payCycleId }
     if (prefersCsv) {
-      const name = `deductions-${cycle.startDate}-${cycle.endDate}.csv`
-      return { body: await fileOf(reader, { partnerId, cycle }), headers: csvHeaders(name) }
+      const { startDate, endDate } = await payCycles.findWithDeductions(db, of)
+      return download({ headers: csvHeaders(`deductions-${startDate}-${endDate}.csv`), parts: fileOf(db, of) })
     }
-    const page = pageOf(query)
-    const total = await deductions.count(reader, { partnerId, cycle })
-    const { skip } = query
-    const found = await deductions.list(reader, { partnerId, cycle, page, skip, cursor: cursorOf(query) })
-    const onWire = found.map(({ memberId, ...money }) => ({ memberId, total: toWire(money) }))
-    return { body: { deductions: onWire, total, ...page } }
+    return await read(async reader => {
+      await payCycles.findWithDeductions(reader, of)
+      const page = pageOf(query)
+      const total = await deductions.count(reader, of)
+      const { skip } = query
+      const found = await deductions.list(reader, { ...of, page, skip, cursor: cursorOf(query) })
+      const onWire = found.map(({ memberId, ...money }) => ({ memberId, total: toWire(money) }))
+      return { body: { deductions: onWire, total, ...page } }
+    })
   },
 })
 
 export const payCycleOperations = named({ getPayCycles, getPayCycle, getPayCycleDeductions })
 
-async function fileOf(reader: Reader, of: { partnerId: string; cycle: payCycles.PayCycle }): Promise<string> {
-  const pieces = [deductionsHeader]
-  for await (const piece of deductions.listAll(reader, of)) pieces.push(deductionLines(piece))
-  return pieces.join('')
+async function* fileOf(db: Reader, of: payCycles.OfCycle): AsyncGenerator<string> {
+  yield deductionsHeader
+  for await (const piece of deductions.listAll(db, of)) yield deductionLines(piece)
 }

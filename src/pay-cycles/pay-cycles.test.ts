@@ -656,15 +656,6 @@ describe('reading deductions', () => {
     expect(headers['content-type']).toMatch(isFile ? /^text\/csv/ : /^application\/json/)
   })
 
-  test('the same idempotency key returns the same file', async () => {
-    const path = `/v1/pay/cycles/${harness.payCycle.id}/deductions`
-    const headers = { accept: 'text/csv', 'x-idempotency-key': 'deductions-as-a-file' }
-    const [first, again] = [await harness.call('GET', path, { headers }), await harness.call('GET', path, { headers })]
-    expect(again.headers['idempotency-replayed']).toBe('true')
-    expect(again.headers['content-type']).toBe(first.headers['content-type'])
-    expect(again.text).toBe(first.text)
-  })
-
   test('another partner’s cycle is the same 404 as an unknown one; an invalid id or query is refused', async () => {
     const path = (id: string) => `/v1/pay/cycles/${id}/deductions`
     const foreign = await harness.call('GET', path(harness.other.payCycle.id))

@@ -103,8 +103,7 @@ async function settle(
   tx: Tx,
   { partner, payCycleId, now }: { partner: Partner; payCycleId: string; now: Date },
 ): Promise<void> {
-  const cycle = await payCycles.find(tx, { partnerId: partner.id, payCycleId })
-  const owed = await deductions.list(tx, { partnerId: partner.id, cycle, page: { skip: 0, take: 1_000 } })
+  const owed = await deductions.list(tx, { partnerId: partner.id, payCycleId, page: { skip: 0, take: 1_000 } })
   const taken = owed.map(({ memberId, amount, currency }, at) => ({ memberId, amount, currency, at }))
   const naming = { problem: 'BodyValidation', placeOf: () => ({ path: 'deductions' }) } as const
   await settlements.create(tx, { partnerId: partner.id, payCycleId, report: { taken, faults: [], naming }, now })

@@ -558,6 +558,10 @@ test('thousands of lines are settled completely', async () => {
     select ${partnerId}, 'mem_' || lpad(n::text, 26, '0'), 'GBP', 1 from generate_series(1, ${count}) n`.execute(
     harness.db,
   )
+  await sql`
+    insert into ledger_deductions (partner_id, pay_cycle_id, member_id, currency, amount)
+    select ${partnerId}, ${mine.payCycle.id}, 'mem_' || lpad(n::text, 26, '0'), 'GBP', 1000
+      from generate_series(1, ${count}) n`.execute(harness.db)
   harness.clock.set(april)
   await close(mine)
   const lines = Array.from(

@@ -177,7 +177,7 @@ async function compare(
   { partnerId, cycle, report }: { partnerId: string; cycle: payCycles.PayCycle; report: PayrollReport },
 ): Promise<SettlementLine[][]> {
   const all: deductions.Deduction[] = []
-  for await (const piece of deductions.listAll(db, { partnerId, cycle })) all.push(...piece)
+  for await (const piece of deductions.listAll(db, { partnerId, payCycleId: cycle.id })) all.push(...piece)
   const groups = await groupsByMember(report.taken, all)
   const faults = [...report.faults]
   let faultsMore = report.faultsMore ?? 0

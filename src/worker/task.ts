@@ -22,6 +22,7 @@ export type TaskName =
   | 'forget-member-sessions'
   | 'forget-user-sessions'
   | 'fold-float-changes'
+  | 'fold-cycle-changes'
   | 'fold-member-counts'
   | 'add-up-withdrawals'
   | 'verify-ledger'

@@ -10,7 +10,7 @@ import * as float from '../../src/float/float.ts'
 import { floatTasks } from '../../src/float/tasks.ts'
 import { type Issue, Problem } from '../../src/kernel/errors.ts'
 import { type IdKind, newId } from '../../src/kernel/ids.ts'
-import { floatsToFold, foldFloatChanges } from '../../src/ledger/ledger.ts'
+import { floatsToFold, foldCycleChanges, foldFloatChanges } from '../../src/ledger/ledger.ts'
 import * as members from '../../src/members/members.ts'
 import { release } from '../../src/members/restrictions.ts'
 import { createKey, scopes } from '../../src/partners/api-keys.ts'
@@ -399,6 +399,7 @@ export class Program {
         for (const float of await floatsToFold(this.#of.db, { countMin: 1 })) {
           await this.#within(tx => foldFloatChanges(tx, { ...float, countMax: 10 }))
         }
+        await this.#within(tx => foldCycleChanges(tx, { partnerId, countMax: 10 }))
         return
       case 'make pay runs available':
         return await this.work('make-pay-runs-available')
@@ -467,8 +468,8 @@ export class Program {
 
   async #readDeductions(payCycleId: string): Promise<string> {
     const partnerId = this.#base.partner.id
-    const cycle = await payCycles.findWithDeductions(this.#of.db, { partnerId, payCycleId })
-    const listed = await deductions.list(this.#of.db, { partnerId, cycle, page: { skip: 0, take: 100 } })
+    await payCycles.findWithDeductions(this.#of.db, { partnerId, payCycleId })
+    const listed = await deductions.list(this.#of.db, { partnerId, payCycleId, page: { skip: 0, take: 100 } })
     const texts = listed.map(({ memberId, currency, amount }) => `${memberId} ${currency} ${amount}`)
     return this.#inNames(texts.join(', '))
   }

@@ -207,7 +207,7 @@ export async function* listAll(db: Reader, { partnerId, filter }: Filtered): Asy
   }
 }
 
-/** Counts the matching members. Every filter but one by status and one by metadata matches few members. */
+/** Counts the matching members. Only `metadata` can match many members whose number is not kept. */
 export async function count(db: Reader, { partnerId, filter }: Filtered): Promise<number> {
   const { statuses = ['active', 'invited', 'inactive'], ...others } = filter
   if (Object.values(others).every(wanted => wanted === undefined)) {

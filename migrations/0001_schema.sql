@@ -695,7 +695,7 @@ create table ledger_float_changes (
 );
 
 -- What payroll deducts from a member for a pay cycle, kept in the transaction that posts the transfers. Zero after a withdrawal that
--- was given back. No foreign keys: the transfers have them, and a withdrawal would pay for the check twice.
+-- was given back. Like transfers, without foreign keys.
 create table ledger_deductions (
   partner_id id not null,
   pay_cycle_id id not null,

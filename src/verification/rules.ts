@@ -330,6 +330,52 @@ export const rules: Rule[] = [
       }),
   },
   {
+    name: 'deductions',
+    rule: 'what payroll is to deduct is the pay that was earned and is no longer available',
+    on: 'cycles',
+    broken: chosen =>
+      sums({
+        expected: sql`
+        select t.partner_id, 'from ' || t.member_id, t.currency, t.pay_cycle_id,
+               case when t.debit = 'earned_pay' then t.amount else -t.amount end
+          from ledger_transfers t
+         where (t.debit = 'earned_pay' or t.credit = 'earned_pay')
+           -- The settlement of the cycle itself brings its earned pay to zero.
+           and not (t.reason = 'pay_cycle.settled' and t.movement_id = t.pay_cycle_id)
+           and ${chosen('payCycle', sql`t.partner_id`, sql`t.pay_cycle_id`)}
+         union all
+        select b.partner_id, 'from ' || b.member_id, b.currency, b.pay_cycle_id, -b.available
+          from ledger_balances b
+         where b.available > 0 and ${chosen('payCycle', sql`b.partner_id`, sql`b.pay_cycle_id`)}`,
+        found: sql`
+        select d.partner_id, 'from ' || d.member_id, d.currency, d.pay_cycle_id, d.amount
+          from ledger_deductions d where ${chosen('payCycle', sql`d.partner_id`, sql`d.pay_cycle_id`)}`,
+      }),
+  },
+  {
+    name: 'sums of cycles',
+    rule: 'what all members can withdraw in a cycle, and the number of its deductions, are kept as they are',
+    on: 'cycles',
+    broken: chosen =>
+      sums({
+        expected: sql`
+        select b.partner_id, 'available', b.currency, b.pay_cycle_id, b.available
+          from ledger_balances b
+         where b.available > 0 and ${chosen('payCycle', sql`b.partner_id`, sql`b.pay_cycle_id`)}
+         union all
+        select d.partner_id, 'number of deductions', d.currency, d.pay_cycle_id, 1
+          from ledger_deductions d
+         where d.amount <> 0 and ${chosen('payCycle', sql`d.partner_id`, sql`d.pay_cycle_id`)}`,
+        found: sql`
+        select k.partner_id, kept.word, k.currency, k.pay_cycle_id, kept.amount
+          from (select partner_id, currency, pay_cycle_id, available, deductions from ledger_cycle_totals
+                 union all
+                select partner_id, currency, pay_cycle_id, available_change, deductions_change from ledger_cycle_changes) k
+         cross join lateral (values ('available', k.available), ('number of deductions', k.deductions)) as kept (word, amount)
+         where ${chosen('payCycle', sql`k.partner_id`, sql`k.pay_cycle_id`)}`,
+      }),
+  },
+  {
     name: 'settlement dues',
     rule: 'the amount due for a settlement is its posted receivable, and the amount received is what has left that account',
     on: 'cycles',

@@ -111,6 +111,14 @@ test('after a cycle has closed, its books are sealed, and what is paid later is 
   expect(await brokenIn(harness.db)).toEqual(agreed)
 })
 
+test('a changed deduction is found by default if its cycle is not sealed, and by --all if it is', async () => {
+  const change = (isSealed: boolean) =>
+    sql`update ledger_deductions d set amount = amount + 1
+         where exists (select from ledger_seals s where s.pay_cycle_id = d.pay_cycle_id) = ${isSealed}`
+  expect(await brokenAfter(change(false))).toEqual({ byDefault: ['deductions'], byAll: ['deductions'] })
+  expect(await brokenAfter(change(true))).toEqual({ byDefault: [], byAll: ['deductions'] })
+})
+
 test('a tampered transfer is found by default after the seal, and by --all before it; a tampered seal by both', async () => {
   const isNewer = sql`t.member_sequence > (select s.sequence from ledger_member_seals s where s.member_id = t.member_id)`
   const held = (where: ReturnType<typeof sql>) =>

@@ -297,6 +297,21 @@ describe.each(['not sealed', 'sealed'])('books that are %s', state => {
     expect(found.settlements).toContain(life.closedCycle)
   })
 
+  test('a deduction, or a sum of a cycle, that is kept otherwise than booked is reported', async () => {
+    const changed = await afterTampering(sql`
+      update ledger_deductions set amount = amount + 1
+       where pay_cycle_id = ${life.closedCycle} and member_id = ${life.sam}`)
+    expect(changed.deductions).toBe(`from ${life.sam} in ${life.closedCycle}: 10000 GBP, not 10001 GBP`)
+    const missing = await afterTampering(sql`
+      delete from ledger_deductions where pay_cycle_id = ${life.closedCycle} and member_id = ${life.sam}`)
+    expect(missing.deductions).toMatch(/: 10000 GBP, not 0 GBP$/)
+    expect(missing['sums of cycles']).toMatch(/^number of deductions in /)
+    const available = await afterTampering(sql`
+      insert into ledger_cycle_changes (partner_id, pay_cycle_id, currency, id, available_change, deductions_change)
+      values (${life.partnerId}, ${life.secondCycle}, 'GBP', 'tr_1', 5, 0)`)
+    expect(available['sums of cycles']).toBe(`available in ${life.secondCycle}: 0 GBP, not 5 GBP`)
+  })
+
   test('a settlement of which more is due than is posted as receivable is reported', async () => {
     const found = await afterTampering(sql`
     insert into settlement_dues (partner_id, pay_cycle_id, currency, amount, settled_at)

@@ -125,11 +125,12 @@ async function olderPayRuns(db: Reader, span: Since): Promise<Key[]> {
   return rows
 }
 
-/** Cycles that were settled since, and settled cycles with newer transfers of earned pay or of settlements. */
+/** Cycles that are not sealed or were settled since, and settled cycles with newer transfers of earned pay or of settlements. */
 async function touchedCycles(db: Reader, span: Since): Promise<Key[]> {
   const { rows } = await sql<Key>`
     select c.partner_id, c.id from pay_cycles c
-     where c.partner_id = any(${span.partnerIds}::text[]) and c.settled_at >= ${span.from}
+      left join ledger_seals s on s.partner_id = c.partner_id and s.pay_cycle_id = c.id
+     where c.partner_id = any(${span.partnerIds}::text[]) and (c.settled_at >= ${span.from} or s.sealed_at is null)
      union
     select c.partner_id, c.id
       from (select distinct t.partner_id, t.pay_cycle_id from ledger_transfers t

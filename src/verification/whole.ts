@@ -118,11 +118,11 @@ async function walkMembers(
   }
 }
 
-/** Walks through the settled cycles of a partner. */
+/** Walks through the closed cycles of a partner. */
 async function walkCycles(inSnapshot: InSnapshot, partnerId: string, work: (db: Reader, cycle: Key) => Promise<void>) {
   const cycles = await inSnapshot(async db => {
     const { rows } = await sql<Key>`
-      select partner_id, id from pay_cycles where partner_id = ${partnerId} and settled_at is not null order by start_date`.execute(
+      select partner_id, id from pay_cycles where partner_id = ${partnerId} and released_at is not null order by start_date`.execute(
       db,
     )
     return rows

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { sql } from '../database/database.ts'
+import { readStatement } from './statement.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -142,4 +144,21 @@ describe('a statement', () => {
       expect(body.issues[0]).toMatchObject({ code: 'QueryValidation', path: query.split('=')[0] })
     },
   )
+})
+
+test('the statement of a member, which looks into every month, is planned once per connection for all members', async () => {
+  const { memberId } = await memberWithHistory()
+  const { db, clock, partner } = harness
+  const { rows } = await db.connection().execute(async connection => {
+    const read = () =>
+      readStatement(connection, {
+        ...{ partnerId: partner.id, memberId, currency: 'GBP', asOf: clock.now(), page: { skip: 0, take: 5 } },
+      })
+    // PostgreSQL compares five plans for given values with the generic one.
+    for (let call = 1; call <= 8; call++) expect((await read()).lines).toHaveLength(5)
+    return await sql<object>`
+      select custom_plans <= 5 as is_planned_once, generic_plans >= 3 as is_kept from pg_prepared_statements
+       where statement like '%with booked as%'`.execute(connection)
+  })
+  expect(rows).toEqual([{ isPlannedOnce: true, isKept: true }])
 })

@@ -1,5 +1,6 @@
 import { type Cursor, newestFirst, readingOrder, unknownCursor } from '../database/cursor.ts'
 import { type Page, type Reader, sql } from '../database/database.ts'
+import { plannedOnce } from '../database/lease.ts'
 import type { Currency } from '../kernel/money.ts'
 
 /** The amount that a member can withdraw, and the amount that a correction took beyond it; in minor units. */
@@ -46,7 +47,7 @@ export async function readStatement(
   const { partnerId, memberId, currency } = account
   const beyond = cursor === undefined ? sql`` : await beyondSql(db, { ...account, cursor })
   const order = sql.raw(readingOrder(cursor))
-  const { rows } = await sql<LineRow>`
+  const { rows } = await sql<LineRow>`${plannedOnce}
     with booked as (
       select t.id, t.movement_id, t.reason, t.created_at, t.member_sequence,
              case when t.credit = 'member_available' then t.amount when t.debit = 'member_available' then -t.amount else 0 end as available,

@@ -158,8 +158,9 @@ export const rules: Rule[] = [
         left join (values ${sql.join(postingRules.map(each => sql`(${sql.join(each.map(word => sql.lit(word)))})`))})
              as known (reason, debit, credit) on (known.reason, known.debit, known.credit) = (t.reason, t.debit, t.credit)
        cross join lateral (values (
-             -- By this name, the rules below find a movement's transfers.
-             (t.movement_id like 'w\\_%') = (t.reason like 'withdrawal.%') and (t.movement_id like 'pr\\_%') = (t.reason like 'pay_run.%')
+             -- The rules below look for these transfers among the ids of withdrawals and pay runs. Changes of fees name a withdrawal too.
+             case when t.reason like 'withdrawal.%' then t.movement_id like 'w\\_%'
+                  when t.reason like 'pay_run.%' then t.movement_id like 'pr\\_%' else true end
            )) as named (is_named)
        where (known.reason is null or not is_named) and ${transfersIn(span)}
        order by 1, 2 limit 1`,

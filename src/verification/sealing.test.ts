@@ -111,6 +111,15 @@ test('after a cycle has closed, its books are sealed, and what is paid later is 
   expect(await brokenIn(harness.db)).toEqual(agreed)
 })
 
+test('a transfer of a partner that does not exist is found', async () => {
+  const found = await brokenAfter(sql`
+    insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, created_at)
+    select 'par_none', id, movement_id, reason, debit, credit, amount, currency, created_at
+      from ledger_transfers where reason = 'withdrawal.paid' limit 1`)
+  expect(found.byDefault).toContain('withdrawals')
+  expect(found.byAll).toContain('withdrawals')
+})
+
 test('a changed deduction is found by default if its cycle is not sealed, and by --all if it is', async () => {
   const change = (isSealed: boolean) =>
     sql`update ledger_deductions d set amount = amount + 1

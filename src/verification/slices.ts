@@ -152,9 +152,15 @@ export async function unsealedSpans(
   { partnerId, ignoresTimes = false }: { partnerId?: string; ignoresTimes?: boolean },
 ): Promise<Span[]> {
   const { rows } = await sql<Omit<Span, 'to'>>`
-    with newest as (
+    with recursive named as (
+      select min(partner_id) as id from ledger_transfers
+       union all
+      select (select min(t.partner_id) from ledger_transfers t where t.partner_id > named.id) from named where named.id is not null
+    ), newest as (
+      -- Also partners that do not exist: nothing but a transfer would name them.
       select p.id, case when not ${ignoresTimes} then max(s.unsealed_from) end as unsealed_from
-        from partners p left join ledger_seals s on s.partner_id = p.id and s.sealed_at is not null
+        from (select id from partners union select id from named where id is not null) p
+        left join ledger_seals s on s.partner_id = p.id and s.sealed_at is not null
        where ${partnerId ?? null}::text is null or p.id = ${partnerId ?? null}
        group by p.id
     )

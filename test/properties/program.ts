@@ -28,7 +28,9 @@ import * as dues from '../../src/settlements/dues.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
 import { readStatement } from '../../src/statements/statement.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
+import { findUnsealed, seal } from '../../src/verification/sealing.ts'
 import { verify } from '../../src/verification/verify.ts'
+import { type InSnapshot, verifyAll } from '../../src/verification/whole.ts'
 import { readBalance } from '../../src/withdrawals/balance.ts'
 import { complete } from '../../src/withdrawals/completions.ts'
 import * as intents from '../../src/withdrawals/intents.ts'
@@ -228,15 +230,21 @@ export class Program {
     return observed
   }
 
-  /** Returns what `ledger verify` finds wrong. */
+  /** Returns what `ledger verify` finds wrong, before and after the books are sealed, and with `--all`. */
   async disagreements(): Promise<string[]> {
-    const checks = await this.#of.db
-      .transaction()
-      .setIsolationLevel('repeatable read')
-      .execute(async tx => await verify(tx))
+    const inSnapshot: InSnapshot = work => this.#of.db.transaction().setIsolationLevel('repeatable read').execute(work)
+    const found = await inSnapshot(db => verify(db))
+    await this.#sealBooks()
+    const checks = [...found, ...(await inSnapshot(db => verify(db))), ...(await verifyAll(inSnapshot))]
     return checks.flatMap(({ name, disagreement }) =>
       disagreement === null ? [] : [`${name}: ${this.#inNames(JSON.stringify(disagreement))}`],
     )
+  }
+
+  /** @throws BooksDisagree */
+  async #sealBooks(): Promise<void> {
+    for (const cycle of await findUnsealed(this.#of.db, { now: this.now }))
+      while (await seal(this.#of.db, cycle, () => this.now));
   }
 
   async #perform(step: Step): Promise<string | undefined> {
@@ -412,7 +420,9 @@ export class Program {
         this.#answer = step.answer
         return await this.work('ask-about-withdrawals')
       case 'close cycles':
-        return await this.work('close-pay-cycles')
+        await this.work('close-pay-cycles')
+        await this.#sealBooks()
+        return
       case 'begin to close': {
         // As when the task is killed after a chunk.
         const { members: countMax } = step

@@ -228,9 +228,7 @@ export const rules: Rule[] = [
              case when i.status = 'completed' then format('a withdrawal of %s %s', i.gross_amount, i.currency) else 'no withdrawal' end as expected,
              case when w.id is null then 'no withdrawal' else format('a withdrawal of %s %s', w.gross_amount, w.currency) end as found
         from withdrawal_intents i
-        left join withdrawals w
-               on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id
-              and ${chosen('withdrawalIntent', sql`w.partner_id`, sql`w.withdrawal_intent_id`)}
+        left join withdrawals w on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id
        where ${chosen('withdrawalIntent', sql`i.partner_id`, sql`i.id`)} and ((i.status = 'completed') <> (w.id is not null)
           or (w.id is not null and (w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.currency, w.member_id, w.pay_cycle_id)
                 is distinct from (i.gross_amount, i.net_amount, i.fee, i.employer_fee, i.currency, i.member_id, i.pay_cycle_id)))

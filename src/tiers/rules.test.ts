@@ -66,4 +66,6 @@ test('contradictory terms are rejected with a message that names the problem', (
   expect(termsFault({ ...bronze, upperLimit: 999n })).toMatch(/upper limit/)
   expect(termsFault({ ...silver, feeFixed: 20_000n })).toMatch(/every amount/)
   expect(termsFault({ ...silver, withdrawalsPerDay: 0 })).toMatch(/at least 1/)
+  expect(termsFault({ ...silver, withdrawalsPerDay: 1_001 })).toMatch(/at most 1000 per day/)
+  expect(termsFault({ ...silver, withdrawalsPerCycle: 10_001 })).toMatch(/10000 per cycle/)
 })

@@ -81,8 +81,10 @@ export function termsFault(terms: TierTerms): string | undefined {
   if (terms.upperLimit < terms.lowerLimit) return 'The upper limit must not be below the lower limit'
   if (terms.upperLimit > BigInt(Number.MAX_SAFE_INTEGER))
     return `The upper limit must not exceed ${Number.MAX_SAFE_INTEGER}`
-  if ((terms.withdrawalsPerDay ?? 1) < 1 || (terms.withdrawalsPerCycle ?? 1) < 1)
-    return 'A limit on the number of withdrawals must be at least 1'
+  const [perDayMax, perCycleMax] = [tierTerms.withdrawalsPerDay.bounds.max, tierTerms.withdrawalsPerCycle.bounds.max]
+  const [perDay, perCycle] = [terms.withdrawalsPerDay ?? 1, terms.withdrawalsPerCycle ?? 1]
+  if (perDay < 1 || perDay > perDayMax || perCycle < 1 || perCycle > perCycleMax)
+    return `A limit on the number of withdrawals must be at least 1, and at most ${perDayMax} per day or ${perCycleMax} per cycle`
   if (lowestAmount(terms) > terms.upperLimit)
     return 'The fee would consume every amount up to the upper limit; lower the fee or raise the limit'
   return undefined

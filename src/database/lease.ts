@@ -127,14 +127,19 @@ const mark = '/* planned once */'
  */
 export const plannedOnce = sql.raw(mark)
 
-/** Gives Kysely connections that end with the deadline of the request. */
-export function leasing(pool: pg.Pool): PostgresPool {
+/** Gives each text a name: the driver prepares a statement that has one, once per connection. */
+export function statementNames(prefix: string): (text: string) => string {
   const names = new Map<string, string>()
-  const nameOf = (text: string) => {
-    const name = names.get(text) ?? `read_${names.size}`
+  return text => {
+    const name = names.get(text) ?? `${prefix}_${names.size}`
     names.set(text, name)
     return name
   }
+}
+
+/** Gives Kysely connections that end with the deadline of the request. */
+export function leasing(pool: pg.Pool): PostgresPool {
+  const nameOf = statementNames('read')
   return {
     options: pool.options,
     async connect() {

@@ -2,7 +2,7 @@ import type { PostgresPool } from 'kysely'
 import type pg from 'pg'
 import { sql } from './database.ts'
 import { isOutdatedPlan } from './errors.ts'
-import { forKysely, type Lease, lease } from './lease.ts'
+import { forKysely, type Lease, lease, statementNames } from './lease.ts'
 import { parameterOf } from './parameters.ts'
 
 const mark = '/* answered with the next statement */'
@@ -14,16 +14,11 @@ const mark = '/* answered with the next statement */'
 export const answeredWithNext = sql.raw(mark)
 
 /**
- * Gives Kysely connections on which every statement with parameters is prepared: the driver prepares a text that has a name.
+ * Gives Kysely connections on which every statement with parameters is prepared.
  * Neither `begin` nor a statement that starts with `answeredWithNext` is awaited.
  */
 export function preparing(pool: pg.Pool): PostgresPool {
-  const names = new Map<string, string>()
-  const nameOf = (text: string) => {
-    const name = names.get(text) ?? `batch_${names.size}`
-    names.set(text, name)
-    return name
-  }
+  const nameOf = statementNames('batch')
   return {
     options: pool.options,
     async connect() {

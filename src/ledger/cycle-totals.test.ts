@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
-import { cyclesToFold, foldCycleChanges, sumCycle } from './ledger.ts'
+import { partnersToFold } from '../database/folding.ts'
+import { foldCycleChanges, sumCycle } from './ledger.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -31,7 +32,7 @@ test('what is available and how many deductions there are is right at any time, 
   expect(await sums()).toEqual([{ currency: 'GBP', available: BigInt(12 * 20_000 - spent + 1_050), deductions: 11 }])
   await harness.withdraw({ memberId: first?.memberId ?? '', amount: 1_050, key })
   while ((await fold()) > 0);
-  expect(await cyclesToFold(harness.db, { countMin: 1 })).not.toContain(partnerId)
+  expect(await partnersToFold(harness.db, 'ledger_cycle_changes', { countMin: 1 })).not.toContainEqual({ partnerId })
   expect(await sums()).toEqual([{ currency: 'GBP', available: BigInt(12 * 20_000 - spent), deductions: 12 }])
   const path = `/v1/pay/cycles/${payCycle.id}/deductions`
   expect((await harness.call('GET', `${path}?take=2`, { key })).body.total).toBe(12)

@@ -429,12 +429,3 @@ export async function foldCycleChanges(
     select count(*)::integer as count from folded`.execute(tx)
   return rows[0]?.count ?? 0
 }
-
-/** The partners whose pay cycles have changes to fold. @param countMin fewer changes are cheap to sum and are not folded */
-export async function cyclesToFold(db: Reader, { countMin }: { countMin: number }): Promise<string[]> {
-  const { rows } = await sql<{ partnerId: string }>`
-    select partner_id from ledger_cycle_changes group by partner_id having count(*) >= ${countMin} order by partner_id`.execute(
-    db,
-  )
-  return rows.map(({ partnerId }) => partnerId)
-}

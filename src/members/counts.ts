@@ -84,12 +84,3 @@ export async function recount(tx: Tx, partnerId: string): Promise<void> {
     insert into member_count_changes (partner_id, tier, status, change)
     select partner_id, tier, status, count(*) from members where partner_id = ${partnerId} group by 1, 2, 3`.execute(tx)
 }
-
-/** The partners that have changes to fold. @param countMin fewer changes are cheap to sum and are not folded */
-export async function partnersToFold(db: Reader, { countMin }: { countMin: number }): Promise<string[]> {
-  const { rows } = await sql<{ partnerId: string }>`
-    select partner_id from member_count_changes group by partner_id having count(*) >= ${countMin} order by partner_id`.execute(
-    db,
-  )
-  return rows.map(({ partnerId }) => partnerId)
-}

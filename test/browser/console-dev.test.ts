@@ -226,7 +226,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     await press('/')
     await page.keyboard.type('shift-2026-03-10')
     await press('Enter')
-    await page.getByText('completeWithdrawal').waitFor()
+    await expect.poll(() => page.getByRole('table', { name: 'Requests' }).locator('tbody tr').count()).toBe(1)
     await press('ArrowDown', 'Enter')
     await page.getByText("-H 'x-idempotency-key: shift-2026-03-10'").waitFor()
 

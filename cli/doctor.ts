@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
+import { retentionOf } from '../src/kernel/retention.ts'
 import { openDatabase, readRails, reasonOf, systemClock } from '../src/main.ts'
 import { readBooks } from '../src/operators/books.ts'
 import {
@@ -47,8 +48,8 @@ ${examples('doctor', 'doctor --json')}`,
 async function readSettingsFacts(settings: Settings, now: Date): Promise<SettingsFacts> {
   // A fault of the file is a finding, so that the rest is still checked.
   const { MIDMONTH_MODE: mode, MIDMONTH_RAILS: railsFile, MIDMONTH_PUBLIC_URL: publicUrl } = settings
-  const auditAddressDays = settings.MIDMONTH_AUDIT_ADDRESS_DAYS
-  const facts = { now, mode, railsFile, publicUrl, auditAddressDays }
+  const retention = retentionOf(settings)
+  const facts = { now, mode, railsFile, publicUrl, retention }
   try {
     return { ...facts, rails: await checkRails(await readRails(settings)) }
   } catch (error) {
@@ -88,7 +89,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
           place: placeOf(keySource),
           fault: await openSealer(tx, keySource).then(() => undefined, reasonOf),
         },
-        ...(await readBooks(tx, { mode: settings.MIDMONTH_MODE, now })),
+        ...(await readBooks(tx, { mode: settings.MIDMONTH_MODE, retention: retentionOf(settings), now })),
       }))
   } finally {
     await close()

@@ -46,21 +46,27 @@ addServerOptions(statusCommand)
  * @throws Error with a message for the operator if the status cannot be determined
  */
 async function readHere(settings: Settings): Promise<Status> {
-  const [{ openDatabase, readRails, requireSchema, systemClock }, { checkMode }, { readStatus }, schema] =
-    await Promise.all([
-      import('../src/main.ts'),
-      import('../src/partners/partners.ts'),
-      import('../src/operators/status.ts'),
-      import('../src/operators/installation-schema.ts'),
-    ])
+  const [
+    { openDatabase, readRails, requireSchema, systemClock },
+    { checkMode },
+    { readStatus },
+    schema,
+    { retentionOf },
+  ] = await Promise.all([
+    import('../src/main.ts'),
+    import('../src/partners/partners.ts'),
+    import('../src/operators/status.ts'),
+    import('../src/operators/installation-schema.ts'),
+    import('../src/kernel/retention.ts'),
+  ])
   const database = await openDatabase(settings, openLog('warn'), { mayCreate: false, isStarting: false })
   try {
     const { db } = database
     await requireSchema(db)
     await checkMode(db, settings.MIDMONTH_MODE)
-    const { MIDMONTH_MODE: mode, MIDMONTH_AUDIT_ADDRESS_DAYS: auditAddressDays } = settings
+    const mode = settings.MIDMONTH_MODE
     const rails = await readRails(settings)
-    const status = await readStatus(db, { mode, rails, auditAddressDays, now: systemClock() })
+    const status = await readStatus(db, { mode, rails, retention: retentionOf(settings), now: systemClock() })
     return JSON.parse(JSON.stringify(schema.statusOnWire(status)))
   } finally {
     await database.close()
@@ -88,6 +94,9 @@ function textOf(status: Status): string {
       'payout exceptions': status.openExceptions,
       'bank files importing': status.importing.length,
       'last backup': lastBackupAt === null ? 'none recorded' : ago(new Date(lastBackupAt), now),
+      ...Object.fromEntries(
+        status.removals.map(({ kind, count, at }) => [`removed ${kind}`, `${count}, ${ago(new Date(at), now)}`]),
+      ),
       'low floats': status.lowFloats.length,
       partners: `${status.partners}, ${paused.length} paused, ${suspended.length} suspended`,
     }),

@@ -879,6 +879,8 @@ create table withdrawal_intents (
   )
 );
 create index withdrawal_intents_due on withdrawal_intents (expires_at) where status = 'pending';
+-- The few that never became a withdrawal are deleted some months later.
+create index withdrawal_intents_unused on withdrawal_intents (partner_id, id) where status in ('expired', 'cancelled');
 -- An intent is a snapshot of what the member was promised: the amounts, and the account that they are paid to.
 create trigger withdrawal_intents_terms before update on withdrawal_intents
   for each row when (
@@ -2238,6 +2240,15 @@ create index audit_log_of_resource on audit_log (partner_id, resource_id, id);
 create index audit_log_of_actor on audit_log (actor, id);
 create index audit_log_of_action on audit_log (action, id);
 create index audit_log_addresses on audit_log (at) where address is not null;
+
+-- What the worker has removed at the end of its retention, by kind and day: kept for ever, as the operator's proof.
+create table removals (
+  kind text not null,
+  day date not null,
+  count bigint not null check (count > 0),
+  at timestamptz not null,
+  primary key (kind, day)
+);
 
 -- For what concerns no partner: users, sign-ins, operators.
 create table installation_audit_log (

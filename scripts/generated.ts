@@ -11,6 +11,7 @@ import type { Databases } from '../src/database/connect.ts'
 import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
 import { type ProblemName, problems } from '../src/kernel/errors.ts'
 import { exampleId } from '../src/kernel/ids.ts'
+import { retentionKinds } from '../src/kernel/retention.ts'
 import { systemClock } from '../src/main.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
 import { Sealer } from '../src/sealing/sealer.ts'
@@ -44,6 +45,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'src/site/member-page/midmonth-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
+    'docs/reference/retention.md': retentionTable(),
     'docs/reference/settings.md': settingsTable(),
     'docs/reference/test-values.md': testValues(),
   }
@@ -214,6 +216,25 @@ const exampleEvent = {
   sequence: 2,
   data: { payRunId: exampleId('payRun'), payCycleId: exampleId('payCycle'), status: 'Available' },
 } satisfies { type: EventType; data: EventData<'pay_run.available'>; [field: string]: unknown }
+
+function retentionTable(): string {
+  const rows = Object.values(retentionKinds).map(({ what, holds, after, days, setting, reason }) => {
+    const bounds = setting === null ? 'fixed' : `\`${setting.name}\`, ${setting.min} to ${setting.max}`
+    return `| ${what.charAt(0).toUpperCase()}${what.slice(1)} | ${holds} | ${days} days after ${after} | ${bounds} | ${reason} |`
+  })
+  return `# Retention
+
+Generated from src/kernel/retention.ts by \`npm run generate\`. Do not edit. The worker removes what is older within minutes.
+\`midmonth status\` says what was removed last, and \`midmonth doctor\` warns of data that is still there a day later. Backups keep what they
+contain until they are deleted.
+
+| Data | Holds | Kept by default | Setting | Reason |
+|---|---|---|---|---|
+${rows.join('\n')}
+
+An expired or cancelled intent that was removed is a \`NotFound\`.
+`
+}
 
 function settingsTable(): string {
   const rows = Object.entries(Settings.properties).map(([name, schema]) => {

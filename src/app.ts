@@ -5,6 +5,7 @@ import type { ApiContext, App } from './http/server/server.ts'
 import { logoRoutes } from './http/users/logo-routes.ts'
 import { signInContext } from './http/users/operation-context.ts'
 import type { Currency } from './kernel/money.ts'
+import { defaultRetention, type Retention } from './kernel/retention.ts'
 import { memberTemplateRoutes } from './members/template-routes.ts'
 import { type OperationContext, operations } from './operations.ts'
 import type { Installation } from './operators/operation-context.ts'
@@ -40,7 +41,7 @@ export async function buildApp(
     channels,
     // A move of a clock that takes longer is answered with 202, and continues.
     moveMsMax = 20_000,
-    installation = { railsFile: '', publicUrl: '', isEmbedded: false, auditAddressDays: 90, keyPlace: '' },
+    installation = { railsFile: '', publicUrl: '', isEmbedded: false, retention: defaultRetention, keyPlace: '' },
   }: {
     hasDocs?: boolean
     fence?: Fence
@@ -78,7 +79,8 @@ export async function buildApp(
     payeeName: (currency, accountHolder) => railOf(currency)?.payeeName(accountHolder) ?? accountHolder,
   }
   registerOperations(app, operationContext, operations)
-  if (context.mode === 'sandbox') await registerSandbox(app, context, { channels, moveMsMax, rails })
+  const { retention } = installation
+  if (context.mode === 'sandbox') await registerSandbox(app, context, { channels, moveMsMax, rails, retention })
   logoRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
   await app.ready()
@@ -89,10 +91,15 @@ export async function buildApp(
 async function registerSandbox(
   app: App,
   context: ApiContext,
-  { channels, moveMsMax, rails }: { channels: Channel[] | undefined; moveMsMax: number; rails: readonly Rail[] },
+  {
+    channels,
+    moveMsMax,
+    rails,
+    retention,
+  }: { channels: Channel[] | undefined; moveMsMax: number; rails: readonly Rail[]; retention: Retention },
 ): Promise<void> {
   const { ClockDriver, refuseProvoked, sandboxOperations } = await import('./sandbox/operations.ts')
-  const tasks = await sandboxTasks(context, channels)
+  const tasks = await sandboxTasks(context, { channels, retention })
   const clockDriver = new ClockDriver({ ...context, tasks })
   app.addHook('preClose', async () => clockDriver.stop())
   // Only after the key was accepted.
@@ -105,9 +112,13 @@ async function registerSandbox(
 }
 
 /** The worker's tasks, for sandbox operations that run them immediately. */
-async function sandboxTasks({ db, now }: ApiContext, channels: Channel[] | undefined): Promise<Partial<Tasks>> {
-  const { internalTasks, payoutTasks } = await import('./tasks.ts')
-  return { ...internalTasks, ...payoutTasks(channels ?? [await openSimulatedBank({ db, now })]) }
+async function sandboxTasks(
+  { db, now }: ApiContext,
+  { channels, retention }: { channels: Channel[] | undefined; retention: Retention },
+): Promise<Partial<Tasks>> {
+  const { internalTasks, payoutTasks, retentionTasks } = await import('./tasks.ts')
+  const payouts = payoutTasks(channels ?? [await openSimulatedBank({ db, now })])
+  return { ...internalTasks, ...payouts, ...retentionTasks(retention) }
 }
 
 async function openReceivers(context: ApiContext, rails: readonly Rail[]): Promise<NotificationReceiver[]> {

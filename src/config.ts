@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { ajv } from './kernel/json-schema.ts'
 import type { Lanes } from './kernel/lanes.ts'
+import { retentionSettings } from './kernel/retention.ts'
 
 /** The default port for a worker's health probes. */
 export const defaultHealthPort = 8081
@@ -155,15 +156,9 @@ export const Settings = Type.Object({
     enum: ['on', 'off'],
     default: 'on',
     description:
-      '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 20 GB in the 7 days that they are kept.',
+      '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 3 GB a day.',
   }),
-  MIDMONTH_AUDIT_ADDRESS_DAYS: Type.Integer({
-    default: 90,
-    minimum: 7,
-    maximum: 3_650,
-    description:
-      'How many days the audit log keeps the addresses that changes and sign-ins came from. The rest of a row is kept for ever; see docs/operations/audit.md.',
-  }),
+  ...retentionSettings,
   MIDMONTH_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',

@@ -15,6 +15,7 @@ import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { type Listening, ListenProblem, listen } from './http/server/listening.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { currencies } from './kernel/money.ts'
+import { retentionOf } from './kernel/retention.ts'
 import type { Clock } from './kernel/time.ts'
 import type { Installation, InstallationContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
@@ -207,7 +208,7 @@ function installationOf(settings: Settings, { keySource }: Pick<Database, 'keySo
     railsFile: settings.MIDMONTH_RAILS,
     publicUrl: settings.MIDMONTH_PUBLIC_URL,
     isEmbedded: settings.DATABASE_URL === '',
-    auditAddressDays: settings.MIDMONTH_AUDIT_ADDRESS_DAYS,
+    retention: retentionOf(settings),
     keyPlace: placeOf(keySource),
   }
 }
@@ -293,7 +294,7 @@ export async function run(
         sealer,
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
-        auditAddressDays: settings.MIDMONTH_AUDIT_ADDRESS_DAYS,
+        retention: retentionOf(settings),
         isSandbox: mode === 'sandbox',
       })
     }

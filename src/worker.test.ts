@@ -2,6 +2,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import { startHarness } from '../test/harness/harness.ts'
 import { sql } from './database/database.ts'
+import { defaultRetention } from './kernel/retention.ts'
 import { createClock, raiseOffset } from './partners/clocks.ts'
 import { Fence } from './webhooks/fence.ts'
 import { Sender } from './webhooks/send.ts'
@@ -13,7 +14,7 @@ const wait = { timeout: 30_000, interval: 50 }
 const outgoing = () => ({
   sender: new Sender(new Fence({ allowsHttp: true, allowsLoopback: true, refusedPorts: [] }), { clockMs: Date.now }),
   realNow: () => new Date(),
-  auditAddressDays: 90,
+  retention: defaultRetention,
 })
 
 test('a failing step is logged and retried later, and does not stop the worker', async () => {
@@ -87,7 +88,7 @@ test('a partner’s moved clock deletes neither requests nor webhook deliveries 
     channels: [],
     isSandbox: true,
   })
-  const deletions = ['round:forget-requests', 'round:forget-webhook-deliveries']
+  const deletions = ['round:remove-old-data']
   const waiting = async () =>
     (await pool.query('select from graphile_worker.jobs where key = any($1)', [deletions])).rowCount
   await expect.poll(waiting, wait).toBe(0)

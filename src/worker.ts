@@ -4,11 +4,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
 import { limitConnecting, openQueuePool } from './database/connect.ts'
+import type { Retention } from './kernel/retention.ts'
 import type { Clock } from './kernel/time.ts'
 import { scopesOf } from './partners/clocks.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import type { Sealer } from './sealing/sealer.ts'
-import { auditLogTasks, internalTasks, longTasks, payoutTasks } from './tasks.ts'
+import { internalTasks, longTasks, payoutTasks, retentionTasks } from './tasks.ts'
 import { Delivery } from './webhooks/delivery.ts'
 import type { Sender } from './webhooks/send.ts'
 import { beat, limits as heartbeatLimits, signOff } from './worker/heartbeats.ts'
@@ -33,7 +34,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * @param options.sealer opens the secrets of webhook endpoints
  * @param options.sender sends webhook deliveries
  * @param options.realNow the real clock: the length of a claim does not follow the clock of the tasks
- * @param options.auditAddressDays how long the audit log keeps addresses
+ * @param options.retention how many days each kind of data is kept
  * @param options.isSandbox whether partners have clocks that can be moved
  * @throws if the tasks cannot be started
  */
@@ -45,20 +46,20 @@ export async function startWorker(
     sealer,
     sender,
     realNow,
-    auditAddressDays,
+    retention,
     isSandbox = false,
   }: {
     channels: Channel[]
     sealer: Sealer
     sender: Sender
     realNow: Clock
-    auditAddressDays: number
+    retention: Retention
     isSandbox?: boolean
   },
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
   const scoped = isSandbox ? inEachScope : (tasks: Partial<Tasks>) => tasks
-  const external = payoutTasks(channels)
+  const external = { ...payoutTasks(channels), ...retentionTasks(retention) }
   // Moving a clock runs tasks that call the bank.
   const clockTasks = sandbox?.clockTasks({ ...internalTasks, ...external }) ?? {}
   // Without our type parsers: graphile-worker serialises job ids as JSON, which fails on bigint and would crash the process.
@@ -82,8 +83,7 @@ export async function startWorker(
   }
   const startExternal = async () => {
     // Long tasks are among them, so that internal tasks keep their slots.
-    const addressTasks = auditLogTasks({ addressDays: auditAddressDays })
-    const tasks = { ...scoped(external), ...clockTasks, ...longTasks, ...addressTasks }
+    const tasks = { ...scoped(external), ...clockTasks, ...longTasks }
     const runner = await startRunner(context, queue, { tasks, concurrency: slots.external })
     // A move whose process was killed continues as soon as its lease ends, not at the next minute.
     for (const task of Object.keys(clockTasks)) await runner.addJob(task, undefined, roundOf(task))
@@ -110,7 +110,7 @@ export async function startWorker(
 }
 
 // Tasks that read no clock or keep real time on purpose. They ignore the scope, so one run must serve all partners: with the
-// clock of one partner, the last three would delete rows that other partners still need.
+// clock of one partner, the last two would delete rows that other partners still need.
 const unscoped: ReadonlySet<TaskName> = new Set([
   'fold-float-changes',
   'fold-cycle-changes',
@@ -121,10 +121,8 @@ const unscoped: ReadonlySet<TaskName> = new Set([
   'reconcile-bank-accounts',
   'number-event-feeds',
   'maintain-partitions',
-  'forget-requests',
   'forget-member-sessions',
   'forget-user-sessions',
-  'forget-webhook-deliveries',
 ])
 
 /** Makes each task run once for all partners on real time, and once for each other partner with that partner's clock. */

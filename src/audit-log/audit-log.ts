@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { firstId, newId } from '../kernel/ids.ts'
+import type { Old } from '../worker/task.ts'
 import type { Action } from './actions.ts'
 
 export type { Action }
@@ -151,26 +152,20 @@ export async function countSince(
   return rows[0]?.count ?? 0
 }
 
+/** SQL that finds entries from before an instant that have an address. */
+export const oldAddresses = ({ before, countMax }: Old) => sql`
+  (select id from audit_log where address is not null and at < ${before} order by at limit ${countMax})
+   union all
+  (select id from installation_audit_log where address is not null and at < ${before} order by at limit ${countMax})`
+
 /**
- * Removes the addresses of entries that were written before an instant, at most `countMax` per log. The database always keeps
- * the addresses of the last seven days.
+ * Removes the addresses of old entries, at most `countMax` per log. The database always keeps the addresses of the last seven days.
  * @returns how many addresses were removed
  */
-export async function forgetAddresses(
-  db: Reader,
-  { before, countMax }: { before: Date; countMax: number },
-): Promise<number> {
+export async function removeOldAddresses(db: Reader, { before, countMax }: Old): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select forget_audit_addresses(${before}, ${countMax}) as count`.execute(db)
   return rows[0]?.count ?? 0
-}
-
-/** When the oldest entry with an address was written; null if no entry has one. */
-export async function readOldestAddress(db: Reader): Promise<Date | null> {
-  const { rows } = await sql<{ at: Date | null }>`
-    select least((select min(at) from audit_log where address is not null),
-                 (select min(at) from installation_audit_log where address is not null)) as at`.execute(db)
-  return rows[0]?.at ?? null
 }
 
 /** The instant of the data in the latest recorded backup; null if none was recorded. */

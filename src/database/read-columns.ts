@@ -74,6 +74,7 @@ const readable = {
   payouts:
     'partnerId withdrawalId reference rail netAmount currency createdAt batchId expectedAt outcome reasonCode reason removedAt restriction sentAt transferId transferSequence requestOpenAt refusedTransfers retryAt remittanceText',
   railCursors: 'rail cursor readAt',
+  removals: 'kind day count at',
   requestLog:
     'partnerId id requestId createdAt method route path status durationMs keyId idempotencyKey isReplayed errorCodes resourceId',
   sandboxClockMoves: 'partnerId id idempotencyKey startsAt target ran leasedBy leasedUntil endedAt offsetMs',

@@ -91,6 +91,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   payoutRules: { changes: ['status', 'confirmedBy', 'confirmedAt', 'endedAt'] },
   payouts: { protects: ['reference', 'rail', 'netAmount', 'currency', 'createdAt'] },
   railCursors: 'permanent',
+  removals: { changes: ['count', 'at'] },
   requestLog: 'disposable',
   sandboxClockMoves: { changes: ['ran', 'leasedBy', 'leasedUntil', 'endedAt'] },
   sandboxClocks: 'permanent',
@@ -121,7 +122,8 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   webhookEndpoints: { protects: ['createdAt', 'sincePosition'], deletable: true },
   webhookFeeds: 'free',
   webhookSecrets: { changes: ['expiresAt'], deletable: true },
-  withdrawalIntents: { changes: ['status'] },
+  // Old ones that never became a withdrawal are deleted. The foreign key of the withdrawal keeps the others.
+  withdrawalIntents: { changes: ['status'], deletable: true },
   withdrawalRecoveries: 'append-only',
   withdrawalTotalFeeds: 'permanent',
   withdrawalTotals: 'permanent',

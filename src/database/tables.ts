@@ -641,6 +641,12 @@ export type DB = {
     cursor: string
     readAt: Date
   }
+  removals: {
+    kind: string
+    day: string
+    count: bigint
+    at: Date
+  }
   requestLog: {
     partnerId: string
     id: string

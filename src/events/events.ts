@@ -3,6 +3,7 @@ import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../kernel/errors.ts'
 import { firstId, newId } from '../kernel/ids.ts'
+import { retentionKinds } from '../kernel/retention.ts'
 import type { EventData, EventType } from './catalogue.ts'
 
 /**
@@ -95,7 +96,6 @@ export type Event = {
 
 const limits = {
   // Long enough to survive a client's long holiday.
-  feedDays: 30,
   // Transactions last seconds, so of two events an hour apart the newer one has the later position.
   skewMsMax: 3_600_000,
 }
@@ -261,7 +261,7 @@ function isRecent(oldest: Date) {
 
 /** Older events have left the feed. */
 export function oldestAt(now: Date): Date {
-  return new Date(now.getTime() - limits.feedDays * 86_400_000)
+  return new Date(now.getTime() - retentionKinds.events.days * 86_400_000)
 }
 
 // Ids sort by time, so this is one lookup in the primary key: recent events come after events that are certainly too old.
@@ -285,7 +285,7 @@ async function positionOf(
   if (found === undefined)
     throw problem(
       'NotFound',
-      `There is no such event in the last ${limits.feedDays} days; read from the beginning, without after`,
+      `There is no such event in the last ${retentionKinds.events.days} days; read from the beginning, without after`,
     )
   return found.position
 }

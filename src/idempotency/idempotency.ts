@@ -4,8 +4,9 @@ import { isLockTimeout } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../kernel/errors.ts'
+import { retentionKinds } from '../kernel/retention.ts'
 import type { Sealer } from '../sealing/sealer.ts'
-import { inScope, type Scope } from '../worker/task.ts'
+import { inScope, type Old } from '../worker/task.ts'
 
 /** A request with an idempotency key, and the fingerprint that identifies it. `partnerId` may also be the id of an operator. */
 export type Claim = {
@@ -40,8 +41,8 @@ export type BatchClaim<Result> = Claim & { responseOf(result: Result): StoredRes
 /** A response to record under its claim. */
 export type KeyRecord = { claim: Claim; response: StoredResponse }
 
-/** A week: a retry after that is a new request. */
-const keyLifeMs = 7 * 86_400_000
+/** A retry after that is a new request. */
+const keyLifeMs = retentionKinds.replays.days * 86_400_000
 
 /**
  * Claims the key for the work that follows in this transaction, before `complete`. Waits for an uncommitted record of the
@@ -198,18 +199,16 @@ export function recordsOf<Result extends object>(
   })
 }
 
-/**
- * Deletes expired records, at most `countMax`.
- * @returns how many records were deleted
- */
-export async function forgetExpired(
-  db: Db,
-  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
-): Promise<number> {
+/** SQL that finds the records of keys that were first used before an instant. */
+export const oldKeys = ({ before, countMax, scope }: Old) => sql`
+  select partner_id, key from idempotency_keys
+   where expires_at <= ${expiryOf({ now: before })} ${inScope(scope)}
+   order by expires_at limit ${countMax}`
+
+/** @returns how many records were deleted */
+export async function removeOld(db: Db, old: Old): Promise<number> {
   const { rows } = await sql`
-    delete from idempotency_keys k
-     using (select partner_id, key from idempotency_keys where expires_at <= ${now} ${inScope(scope)}
-             order by expires_at limit ${countMax} for update skip locked) expired
+    delete from idempotency_keys k using (${oldKeys(old)} for update skip locked) expired
      where k.partner_id = expired.partner_id and k.key = expired.key
     returning 1`.execute(db)
   return rows.length
@@ -229,7 +228,7 @@ async function forget(db: Reader, claims: Claim[]): Promise<void> {
   )
 }
 
-function expiryOf({ now }: Claim): Date {
+function expiryOf({ now }: Pick<Claim, 'now'>): Date {
   return new Date(now.getTime() + keyLifeMs)
 }
 

@@ -1352,7 +1352,7 @@ describe('results as a file', () => {
   test('are deleted 30 days after the job ends, except for the counts', async () => {
     const partner = await employer()
     const jobId = await apply(partner, file(minimal, row('ann')))
-    const forget = () => memberImportTasks['forget-member-imports']?.(context())
+    const forget = () => harness.runTask('remove-old-data')
     harness.clock.advance({ days: 29 })
     await forget()
     expect((await results(partner, jobId)).total).toBe(1)

@@ -11,7 +11,7 @@ import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 import * as tiers from '../tiers/tiers.ts'
-import { inScope, partnerOf, type Scope, scheduleTask } from '../worker/task.ts'
+import { inScope, type Old, partnerOf, type Scope, scheduleTask } from '../worker/task.ts'
 import { applySteps, emitStatus, end, type ImportStatus, type LockedImport, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
 import { planFile, planFileAgain } from './plan.ts'
@@ -410,37 +410,38 @@ export async function analyzeFilledTables(db: Db, { steps }: { steps: number }):
   if (steps > growthMin) await sql`select analyze_tables('members', 'events', 'member_import_steps')`.execute(db)
 }
 
+/** SQL that finds imports that ended before an instant and still have their rows and steps. */
+export const oldImports = ({ before, countMax, scope }: Old) => sql`
+  select partner_id, id as import_id from member_imports
+   where forgotten_at is null and ended_at < ${before} ${inScope(scope)}
+   order by ended_at limit ${countMax}`
+
 /**
  * Deletes rows and steps of an import that ended before an instant; its counts are kept.
- * @param rowsMax rows deleted from each table per call
- * @returns whether there may be more to delete
+ * @param old.countMax rows deleted from each table per call
+ * @returns how many rows were deleted, and whether there may be more to delete
  */
-export async function forgetSome(
-  tx: Tx,
-  { endedBefore, rowsMax, now, scope }: { endedBefore: Date; rowsMax: number; now: Date; scope: Scope | undefined },
-): Promise<boolean> {
+export async function removeOld(tx: Tx, old: Old & { now: Date }): Promise<{ removed: number; hasMore: boolean }> {
   const { rows } = await sql<OfImport>`
-    select partner_id, id as import_id from member_imports
-     where forgotten_at is null and ended_at < ${endedBefore} ${inScope(scope)}
-     order by ended_at limit 1 for no key update skip locked`.execute(tx)
+    ${oldImports({ ...old, countMax: 1 })} for no key update skip locked`.execute(tx)
   const [ended] = rows
-  if (ended === undefined) return false
+  if (ended === undefined) return { removed: 0, hasMore: false }
   const { partnerId, importId } = ended
-  let deleted = 0n
+  let removed = 0
   for (const table of ['member_import_rows', 'member_import_steps'].map(name => sql.table(name))) {
     const { numAffectedRows = 0n } = await sql`
       delete from ${table} where ctid = any(array(
-        select ctid from ${table} where partner_id = ${partnerId} and import_id = ${importId} limit ${rowsMax}))`.execute(
+        select ctid from ${table} where partner_id = ${partnerId} and import_id = ${importId} limit ${old.countMax}))`.execute(
       tx,
     )
-    deleted += numAffectedRows
+    removed += Number(numAffectedRows)
   }
-  if (deleted === 0n) {
-    await sql`update member_imports set forgotten_at = ${now} where partner_id = ${partnerId} and id = ${importId}`.execute(
-      tx,
-    )
+  if (removed === 0) {
+    await sql`
+      update member_imports set forgotten_at = ${old.now}
+       where partner_id = ${partnerId} and id = ${importId}`.execute(tx)
   }
-  return true
+  return { removed, hasMore: true }
 }
 
 // Large files take minutes. The session is idle while the shared strings of a workbook are read, before its first row is copied.

@@ -139,7 +139,7 @@ const getJobResults = operation({
   sdk: { json: 'memberJobs.listResults', file: 'memberJobs.exportResults' },
   summary: 'Get the results of a member job',
   description:
-    'Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.',
+    'Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for some time after the job ends: 30 days, unless the operator has set another number.',
   params,
   query: ResultsQuery,
   success: {

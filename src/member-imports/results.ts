@@ -21,7 +21,7 @@ type Asked = { partnerId: string; importId: string; filter: ResultFilter }
 
 /**
  * Lists the results of an import in the order of the file or the actions; members missing from the file come last. The rows are
- * deleted 30 days after the import ends, and the list is empty from then on.
+ * deleted some time after the import ends, and the list is empty from then on.
  * @param after step of the last result already read, 0 to start
  */
 export async function listResults(

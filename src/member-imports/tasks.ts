@@ -5,10 +5,6 @@ import * as memberImports from './member-imports.ts'
 // A large import is applied in turns, so that it neither starves other tasks nor delays a shutdown.
 const turnMsMax = 5_000
 
-// How long a partner can look up the results of an import.
-const keptDays = 30
-const rowsMax = 5_000
-
 // Per transaction.
 const expiredMax = 100
 
@@ -66,13 +62,5 @@ export const memberImportTasks = {
     const expire = () =>
       db.transaction().execute(tx => memberImports.expireReviews(tx, { now: now(), countMax: expiredMax, scope }))
     while ((await expire()) === expiredMax);
-  },
-
-  // Running it twice is safe: deleting is idempotent.
-  async 'forget-member-imports'({ db, now, scope }) {
-    const endedBefore = new Date(now().getTime() - keptDays * 86_400_000)
-    const forget = () =>
-      db.transaction().execute(tx => memberImports.forgetSome(tx, { endedBefore, rowsMax, now: now(), scope }))
-    while (await forget());
   },
 } satisfies Partial<Tasks>

@@ -3,6 +3,7 @@ import { readArchiving } from '../database/durability.ts'
 import { describeExcess } from '../database/grants.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
 import * as float from '../float/float.ts'
+import type { Retention } from '../kernel/retention.ts'
 import { listValidKeys } from '../partners/api-keys.ts'
 import { checkMode, listStates, type Mode } from '../partners/partners.ts'
 import { unansweredStatuses, unsentStatuses } from '../payouts/books/batch-lifecycle.ts'
@@ -28,7 +29,7 @@ const limits = {
  * Reads the facts behind the findings in a transaction with one snapshot, so that they agree with each other.
  * @throws Error with a message for the operator if the database belongs to the other mode
  */
-export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Date }) {
+export async function readBooks(db: Reader, { mode, retention, now }: { mode: Mode; retention: Retention; now: Date }) {
   await checkMode(db, mode)
   return {
     excess: await describeExcess(db),
@@ -51,7 +52,7 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
     differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
-    ...(await readOverdue(db)),
+    ...(await readOverdue(db, { retention, now })),
     verification: await verifications.findLastEnded(db),
   }
 }

@@ -1,5 +1,6 @@
 import type { Archiving } from '../database/durability.ts'
 import type * as float from '../float/float.ts'
+import type { Retention } from '../kernel/retention.ts'
 import type { listValidKeys } from '../partners/api-keys.ts'
 import type { Mode, PartnerState } from '../partners/partners.ts'
 import type { Batch } from '../payouts/books/batches.ts'
@@ -32,8 +33,7 @@ export type SettingsFacts = {
   railsFile: string
   /** Where people and partners reach the service; empty if it is not set. */
   publicUrl: string
-  /** How long the audit log keeps addresses. */
-  auditAddressDays: number
+  retention: Retention
   /** Why the file cannot be used, or the rails in it. */
   rails: string | readonly CheckedRail[]
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
+import { defaultRetention } from '../kernel/retention.ts'
 import type { Batch } from '../payouts/books/batches.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { target } from '../payouts/calendars/target.ts'
@@ -12,7 +13,7 @@ import { diagnose } from './findings.ts'
 
 const now = new Date('2026-11-20T10:00:00Z')
 const settings: SettingsFacts = {
-  ...{ now, mode: 'live', railsFile: '/rails.json', publicUrl: 'https://pay.example.com', auditAddressDays: 90 },
+  ...{ now, mode: 'live', railsFile: '/rails.json', publicUrl: 'https://pay.example.com', retention: defaultRetention },
   rails: [checkedFiles()],
 }
 const database: DatabaseFacts = {
@@ -35,7 +36,7 @@ const database: DatabaseFacts = {
   importing: [],
   differences: [],
   lastBackupAt: now,
-  oldestAuditAddressAt: null,
+  overdueKinds: [],
   verification: undefined,
 }
 const batch: Batch = {
@@ -107,13 +108,11 @@ test('a live installation with rows in a default partition', () => {
   expect(said('partitions', { mode: 'sandbox', defaultPartitions })).toEqual([])
 })
 
-test('overdue addresses in the audit log', () => {
-  const daysAgo = (days: number) => new Date(now.getTime() - days * 86_400_000)
-  expect(said('addresses', {})).toEqual(['ok: The audit log keeps addresses for 90 days'])
-  expect(said('addresses', { oldestAuditAddressAt: daysAgo(90.5) })[0]).toMatch(/^ok/)
-  expect(said('addresses', { oldestAuditAddressAt: daysAgo(92) })[0]).toMatch(
-    /^warning: .* still has addresses of 2026-08-20/,
-  )
+test('data that is past its retention', () => {
+  expect(said('retention', {})).toEqual(['ok: No data is past its retention'])
+  expect(said('retention', { overdueKinds: ['requests', 'auditAddresses'] })).toEqual([
+    'warning: Data is past its retention: the request log (kept for 7 days); the addresses in the audit log that changes and sign-ins came from (kept for 90 days); a worker removes it',
+  ])
 })
 
 test('a live installation without a backup of the last 26 hours', () => {

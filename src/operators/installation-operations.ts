@@ -18,8 +18,8 @@ const getStatus = operation({
   description: 'The state of workers, queue, payouts, floats and partners, and everything that needs attention.',
   success: { description: 'The health.', schema: Status },
   async read(reader, { receivedAt: now, context: { mode, rails, installation } }) {
-    const { auditAddressDays } = installation
-    return { body: statusOnWire(await readStatus(reader, { mode, rails, auditAddressDays, now })) }
+    const { retention } = installation
+    return { body: statusOnWire(await readStatus(reader, { mode, rails, retention, now })) }
   },
 })
 
@@ -35,7 +35,7 @@ const getFindings = operation({
         isEmbedded,
         // Without its key this process would not have started.
         installationKey: { place: keyPlace, fault: undefined },
-        ...(await readBooks(reader, { mode, now })),
+        ...(await readBooks(reader, { ...installation, mode, now })),
       },
     )
     const state = findings.some(({ level }) => level === 'missing') ? 'notReady' : 'ready'

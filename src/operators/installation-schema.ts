@@ -3,6 +3,7 @@ import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, SignedMoney, WireMoney } from '../kernel/money.ts'
 import { Count, namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
+import { removedKinds } from '../retention/retention.ts'
 import { AccountDifferences } from './float-schema.ts'
 import { stops } from './partner-schema.ts'
 import { ImportingFile } from './payout-schema.ts'
@@ -37,6 +38,10 @@ export const Status = namedObject('Status', {
   batchesToApprove: Count,
   openExceptions: Count,
   lastBackupAt: nullable(Instant, 'When the last recorded backup was taken.'),
+  removals: Type.Array(namedObject('Removal', { kind: wordOf(removedKinds), at: Instant, count: Count }), {
+    description:
+      'The last day on which the worker removed data at the end of its retention: how much until when, by kind.',
+  }),
   importing: Type.Array(ImportingFile, { description: 'Bank files that are partly imported.' }),
   differences: AccountDifferences,
   payouts: namedObject('StatusPayouts', { held: Unfinished, submitted: Unfinished }),
@@ -63,7 +68,7 @@ export const Findings = namedObject('Findings', {
   ),
 })
 
-/** The status as JSON. Brakes, costs to cover and overdue addresses are among what needs attention. */
+/** The status as JSON. Brakes, costs to cover and overdue removals are among what needs attention. */
 export function statusOnWire({
   now,
   postgres,
@@ -74,7 +79,7 @@ export function statusOnWire({
   attention,
   brakes: _brakes,
   uncovered: _uncovered,
-  oldestAuditAddressAt: _oldestAuditAddressAt,
+  overdueKinds: _overdueKinds,
   ...status
 }: FoundStatus) {
   return {

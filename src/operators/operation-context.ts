@@ -1,4 +1,5 @@
 import type { ApiContext } from '../http/server/server.ts'
+import type { Retention } from '../kernel/retention.ts'
 import type { Rail } from '../payouts/channels/rail.ts'
 import type { Banks } from '../withdrawals/facts.ts'
 
@@ -19,8 +20,7 @@ export type Installation = {
   /** Empty if it is not set. */
   publicUrl: string
   isEmbedded: boolean
-  /** How long the audit log keeps addresses. */
-  auditAddressDays: number
+  retention: Retention
   /** Where the installation’s key is. */
   keyPlace: string
 }

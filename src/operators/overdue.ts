@@ -1,20 +1,21 @@
-import { readLastBackup, readOldestAddress } from '../audit-log/audit-log.ts'
+import { readLastBackup } from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
+import type { Retention } from '../kernel/retention.ts'
 import type { Mode } from '../partners/partners.ts'
+import { findOverdue, type RemovedKind } from '../retention/retention.ts'
 
 // Daily work whose absence nothing else shows.
 
 const limits = {
   // A daily backup, and two hours for it to be taken.
   backupAgeMsMax: 26 * 3_600_000,
-  // The worker removes addresses within a minute. A day more means that no worker runs.
-  addressGraceMs: 86_400_000,
 }
 
-export type Overdue = { lastBackupAt: Date | null; oldestAuditAddressAt: Date | null }
+/** @property overdueKinds the kinds of which data is past its retention */
+export type Overdue = { lastBackupAt: Date | null; overdueKinds: RemovedKind[] }
 
-export async function readOverdue(db: Reader): Promise<Overdue> {
-  return { lastBackupAt: await readLastBackup(db), oldestAuditAddressAt: await readOldestAddress(db) }
+export async function readOverdue(db: Reader, asked: { retention: Retention; now: Date }): Promise<Overdue> {
+  return { lastBackupAt: await readLastBackup(db), overdueKinds: await findOverdue(db, asked) }
 }
 
 /** The warning about the backups of a live installation; undefined if the last backup is recent. */
@@ -27,15 +28,4 @@ export function backupOverdue({
   if (lastBackupAt === null) return 'No backup has been recorded'
   if (now.getTime() - lastBackupAt.getTime() <= limits.backupAgeMsMax) return undefined
   return `The last recorded backup was taken at ${lastBackupAt.toISOString()}, more than a day ago`
-}
-
-/** The warning about addresses that the audit log should have dropped; undefined if there are none. */
-export function addressesOverdue({
-  oldestAuditAddressAt,
-  auditAddressDays,
-  now,
-}: { auditAddressDays: number; now: Date } & Pick<Overdue, 'oldestAuditAddressAt'>): string | undefined {
-  const keptSince = now.getTime() - auditAddressDays * 86_400_000 - limits.addressGraceMs
-  if (oldestAuditAddressAt === null || oldestAuditAddressAt.getTime() >= keptSince) return undefined
-  return `The audit log still has addresses of ${oldestAuditAddressAt.toISOString()}, but MIDMONTH_AUDIT_ADDRESS_DAYS is ${auditAddressDays}; a worker removes them`
 }

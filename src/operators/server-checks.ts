@@ -1,6 +1,7 @@
 import type { Archiving } from '../database/durability.ts'
+import { overdueInWords } from '../retention/retention.ts'
 import { type Check, type Facts, type Finds, hint, missing, warning } from './finding.ts'
-import { addressesOverdue, backupOverdue } from './overdue.ts'
+import { backupOverdue } from './overdue.ts'
 
 /** The database, its role and its backups. */
 export const serverChecks: readonly Check<Facts>[] = [
@@ -65,12 +66,12 @@ export const serverChecks: readonly Check<Facts>[] = [
     fine: () => 'The installation’s key is the key of this database',
   },
   {
-    name: 'addresses',
-    find: facts => {
-      const sentence = addressesOverdue(facts)
+    name: 'retention',
+    find: ({ overdueKinds, retention }) => {
+      const sentence = overdueInWords(overdueKinds, retention)
       return sentence === undefined ? null : warning({ sentence, command: 'midmonth start --worker' })
     },
-    fine: ({ auditAddressDays }) => `The audit log keeps addresses for ${auditAddressDays} days`,
+    fine: () => 'No data is past its retention',
   },
   {
     name: 'backups',

@@ -1,16 +1,18 @@
 import { type Reader, sql } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { type Currency, inWords } from '../kernel/money.ts'
+import type { Retention } from '../kernel/retention.ts'
 import { ago, countOf, duration } from '../kernel/text.ts'
 import { listStates, type Mode } from '../partners/partners.ts'
 import * as batches from '../payouts/books/batches.ts'
 import { brakeInWords, listBrakes } from '../payouts/books/brakes.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import { listBegun } from '../payouts/books/import.ts'
+import { listLastRemovals, overdueInWords } from '../retention/retention.ts'
 import * as inspection from '../withdrawals/inspection.ts'
 import { listWorkers } from '../worker/heartbeats.ts'
 import { readQueue } from '../worker/queue.ts'
-import { addressesOverdue, backupOverdue, readOverdue } from './overdue.ts'
+import { backupOverdue, readOverdue } from './overdue.ts'
 import { readStops } from './partner-view.ts'
 import { progressInWords } from './progress.ts'
 import { type Stop, stopInWords } from './stops.ts'
@@ -25,7 +27,7 @@ const limits = {
 type Asked = {
   mode: Mode
   rails: readonly { name: string; currency: Currency }[]
-  auditAddressDays: number
+  retention: Retention
   now: Date
 }
 
@@ -37,7 +39,7 @@ export async function readStatus(db: Reader, asked: Asked) {
   return { ...facts, now: asked.now, attention: attentionOf(facts, asked) }
 }
 
-async function readFacts(db: Reader, { mode, rails, now }: Asked) {
+async function readFacts(db: Reader, { mode, rails, retention, now }: Asked) {
   const { rows } = await sql<{ version: string }>`select current_setting('server_version') as version`.execute(db)
   const partners = await listStates(db)
   const stopped: { id: string; name: string; paused: Stop | null; suspended: Stop | null }[] = []
@@ -60,12 +62,13 @@ async function readFacts(db: Reader, { mode, rails, now }: Asked) {
     uncovered: await float.listUncovered(db),
     partners: partners.length,
     stopped,
-    ...(await readOverdue(db)),
+    removals: await listLastRemovals(db),
+    ...(await readOverdue(db, { retention, now })),
   }
 }
 
 /** Everything that needs manual action, one sentence each. */
-function attentionOf(facts: Awaited<ReturnType<typeof readFacts>>, { auditAddressDays, now }: Asked): string[] {
+function attentionOf(facts: Awaited<ReturnType<typeof readFacts>>, { retention, now }: Asked): string[] {
   const { mode, batchesToApprove, openExceptions, workers, payouts } = facts
   const hasNoWorker = !workers.some(({ isAlive }) => isAlive)
   const lastBeatAt = workers[0]?.beatAt
@@ -111,7 +114,7 @@ function attentionOf(facts: Awaited<ReturnType<typeof readFacts>>, { auditAddres
         : `${name} (${id}) has been paused ${stopInWords(paused)}; resume it with midmonth partner resume`,
     ),
     backup === undefined ? undefined : `${backup}; run midmonth backup recorded after each backup`,
-    addressesOverdue({ ...facts, auditAddressDays, now }),
+    overdueInWords(facts.overdueKinds, retention),
   ]
   return sentences.filter(sentence => sentence !== undefined)
 }

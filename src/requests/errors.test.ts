@@ -31,6 +31,7 @@ test('the partner’s own errors are counted by code and hour or day, for as lon
     at('2026-03-10T00:00', 'QueryValidation', 1),
   ])
   expect((await count('?fromDate=2026-03-10T10:00:00Z')).counts).toHaveLength(1)
-  harness.clock.advance({ days: 7 })
+  harness.clock.advance({ days: 7, minutes: 2 })
+  await harness.runTask('remove-old-data')
   expect((await count()).counts).toEqual([])
 })

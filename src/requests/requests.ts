@@ -3,9 +3,7 @@ import { type Db, type Reader, sql } from '../database/database.ts'
 import type { DB } from '../database/tables.ts'
 import { problem } from '../kernel/errors.ts'
 import { firstId } from '../kernel/ids.ts'
-
-/** As long as an idempotency key is valid. */
-const keptMs = 7 * 86_400_000
+import type { Old } from '../worker/task.ts'
 
 /** One logged request of a partner. `requestId` is the caller's own; null if the caller sent none. */
 export type LoggedRequest = Omit<DB['requestLog'], 'partnerId'>
@@ -30,7 +28,7 @@ export type RequestFilter = {
 }
 
 /**
- * The requests of a partner in the last 7 days, newest first.
+ * The requests of a partner in the log, newest first.
  * @throws Problem `NotFound` if the cursor is unknown or another partner's
  */
 export async function list(
@@ -40,8 +38,7 @@ export async function list(
     filter,
     take,
     cursor,
-    now,
-  }: { partnerId: string; filter: RequestFilter; take: number; cursor: Cursor | undefined; now: Date },
+  }: { partnerId: string; filter: RequestFilter; take: number; cursor: Cursor | undefined },
 ): Promise<LoggedRequest[]> {
   await requireKnown(db, 'request_log', { partnerId, cursor })
   const { status, requestId, errorCode, from, to, ...equal } = filter
@@ -52,11 +49,11 @@ export async function list(
     ...(errorCode === undefined ? [] : [sql<boolean>`error_codes @> array[${errorCode}]`]),
     ...(status === undefined ? [] : [sql<boolean>`status between ${sql.lit(status.from)} and ${sql.lit(status.to)}`]),
     ...(requestId === undefined ? [] : [sql<boolean>`(id = ${requestId} or request_id = ${requestId})`]),
-    ...(from === undefined ? [] : [sql<boolean>`created_at >= ${from}`]),
+    ...(from === undefined ? [] : [sql<boolean>`created_at >= ${from} and id >= ${boundAt(from, -clockDriftMs)}`]),
     ...(to === undefined ? [] : [sql<boolean>`created_at < ${to} and id < ${boundAt(to, clockDriftMs)}`]),
     ...(cursor === undefined ? [] : [isBeyond(cursor)]),
   ]
-  const rows = await kept(db, { partnerId, from, now })
+  const rows = await ofPartner(db, partnerId)
     .where(sql<boolean>`${sql.join([sql`true`, ...conditions], sql` and `)}`)
     .orderBy('id', readingOrder(cursor))
     .limit(take)
@@ -64,7 +61,7 @@ export async function list(
   return newestFirst(rows, cursor)
 }
 
-// Read in a few tenths of a second. If there are more errors than this in 7 days, only the newest are counted.
+// Read in a few tenths of a second. If there are more errors than this, only the newest are counted.
 const countedMax = 100_000
 
 /** How often requests were refused with a code in a period. */
@@ -73,14 +70,13 @@ export type ErrorCount = { from: Date; errorCode: string; count: number }
 /** Counts the refusals of a partner's requests by code and hour or day in UTC, oldest first. */
 export async function countErrors(
   db: Reader,
-  { partnerId, by, from, now }: { partnerId: string; by: 'hour' | 'day'; from: Date; now: Date },
+  { partnerId, by, from }: { partnerId: string; by: 'hour' | 'day'; from: Date },
 ): Promise<{ counts: ErrorCount[]; isComplete: boolean }> {
-  const oldest = new Date(Math.max(from.getTime(), now.getTime() - keptMs + 1))
   const { rows } = await sql<ErrorCount & { read: number }>`
     with refused as (
       select created_at, error_codes from request_log
-       where partner_id = ${partnerId} and status >= 400 and id >= ${boundAt(oldest, -clockDriftMs)}
-         and created_at >= ${oldest}
+       where partner_id = ${partnerId} and status >= 400 and id >= ${boundAt(from, -clockDriftMs)}
+         and created_at >= ${from}
        order by id desc limit ${countedMax}
     )
     select date_trunc(${by}, created_at, 'UTC') as from, error_code, count(*)::integer as count,
@@ -92,28 +88,26 @@ export async function countErrors(
 }
 
 /** @throws Problem `NotFound`, also for another partner's request */
-export async function find(
-  db: Reader,
-  { partnerId, id, now }: { partnerId: string; id: string; now: Date },
-): Promise<LoggedRequest> {
-  const found = await kept(db, { partnerId, now }).where('id', '=', id).executeTakeFirst()
-  if (found === undefined) throw problem('NotFound', 'There is no such request in the last 7 days')
+export async function find(db: Reader, { partnerId, id }: { partnerId: string; id: string }): Promise<LoggedRequest> {
+  const found = await ofPartner(db, partnerId).where('id', '=', id).executeTakeFirst()
+  if (found === undefined)
+    throw problem('NotFound', 'There is no such request in the log, which keeps the last days only')
   return found
 }
 
-/**
- * Deletes requests that are older than 7 days, at most `countMax`.
- * @returns how many requests were deleted
- */
-export async function forgetOld(db: Db, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
+/** SQL that finds requests from before an instant. */
+export const oldRequests = ({ before, countMax }: Old) => sql`
+  select old.partner_id, old.id
+    from partners p
+   cross join lateral (select partner_id, id from request_log
+                        where partner_id = p.id and id < ${boundAt(before, -clockDriftMs)}
+                        order by id limit ${countMax}) old
+   limit ${countMax}`
+
+/** @returns how many requests were deleted */
+export async function removeOld(db: Db, old: Old): Promise<number> {
   const { rows } = await sql`
-    delete from request_log r
-     using (select old.partner_id, old.id
-              from partners p
-             cross join lateral (select partner_id, id from request_log
-                                  where partner_id = p.id and id < ${boundAt(now, -keptMs - clockDriftMs)}
-                                  order by id limit ${countMax}) old
-             limit ${countMax}) old
+    delete from request_log r using (${oldRequests(old)}) old
      where r.partner_id = old.partner_id and r.id = old.id
     returning 1`.execute(db)
   return rows.length
@@ -122,14 +116,9 @@ export async function forgetOld(db: Db, { now, countMax }: { now: Date; countMax
 // Ids sort by time, but an id that was generated just before its request was received is a few milliseconds off.
 const clockDriftMs = 60_000
 
-const boundAt = (instant: Date, shiftMs: number) => firstId('request', new Date(instant.getTime() + shiftMs))
+const boundAt = (instant: Date, shiftMs: number) =>
+  firstId('request', new Date(Math.max(0, instant.getTime() + shiftMs)))
 
-function kept(db: Reader, { partnerId, from, now }: { partnerId: string; from?: Date | undefined; now: Date }) {
-  const oldest = new Date(Math.max(now.getTime() - keptMs, from?.getTime() ?? 0))
-  return db
-    .selectFrom('requestLog')
-    .select(columns)
-    .where('partnerId', '=', partnerId)
-    .where('id', '>=', boundAt(oldest, -clockDriftMs))
-    .where('createdAt', '>', new Date(now.getTime() - keptMs))
+function ofPartner(db: Reader, partnerId: string) {
+  return db.selectFrom('requestLog').select(columns).where('partnerId', '=', partnerId)
 }

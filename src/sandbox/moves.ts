@@ -212,7 +212,7 @@ export async function advance(
     ran = added(ran, found, at)
     const isThere = at >= target
     // Deletes what has expired.
-    if (isThere) await run.tasks(['forget-idempotency-keys', 'forget-member-imports', 'watch-floats'])
+    if (isThere) await run.tasks(['remove-old-data', 'watch-floats'])
     after = at
     const isLast = next === undefined || next >= target
     const nextAt = isLast ? target : next

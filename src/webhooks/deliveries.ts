@@ -4,12 +4,12 @@ import type { EventType } from '../events/catalogue.ts'
 import * as events from '../events/events.ts'
 import { problem } from '../kernel/errors.ts'
 import { firstId, newId } from '../kernel/ids.ts'
+import { retentionKinds } from '../kernel/retention.ts'
+import type { Old } from '../worker/task.ts'
 import { fanOut, takes } from './fan-out.ts'
 import { lock } from './webhooks.ts'
 
 export const limits = {
-  // As long as the feed: older events can be neither read nor replayed.
-  keptDays: 30,
   // Per request: one statement of some hundred milliseconds. `hasMore` says that there are more.
   replayedMax: 10_000,
   // Events that a replay fans out first. Further ones are left to the worker, and to a later replay.
@@ -176,7 +176,7 @@ export async function replay(
   const { rows } = await sql<{ id: string }>`${chosen} order by id limit ${limits.replayedMax + 1}`.execute(tx)
   const ids = rows.slice(0, limits.replayedMax).map(({ id }) => id)
   if (ids.length === 0 && 'eventId' in replay)
-    throw problem('NotFound', `There is no such event in the last ${limits.keptDays} days`)
+    throw problem('NotFound', `There is no such event in the last ${retentionKinds.events.days} days`)
   if (ids.length > 0) {
     await sql`
       insert into webhook_deliveries as d (partner_id, endpoint_id, event_id, type, state, created_at, replay_at)
@@ -191,7 +191,7 @@ export async function replay(
 }
 
 function chosenEvents({ partnerId, webhookId, replay, now }: OfEndpoint & { replay: Replay; now: Date }) {
-  const oldest = oldestId(now)
+  const oldest = firstId('event', events.oldestAt(now))
   const numbered = sql`
     select e.id from events e
      where e.partner_id = ${partnerId} and e.id >= ${oldest}
@@ -215,10 +215,6 @@ function chosenEvents({ partnerId, webhookId, replay, now }: OfEndpoint & { repl
     ) chosen where ${after}`
 }
 
-function oldestId(now: Date): string {
-  return firstId('event', new Date(now.getTime() - limits.keptDays * 86_400_000))
-}
-
 function later(a: string, b: string): string {
   return a > b ? a : b
 }
@@ -238,34 +234,42 @@ export const dueRetries = ({ partnerId, after, now }: { partnerId: string; after
     from webhook_deliveries d join ${endpointOfDelivery} and w.enabled
    where d.partner_id = ${partnerId} and d.scheduled_count > 0 and d.due_at > ${after} and d.due_at <= ${now}`
 
+/** SQL that finds the deliveries of events from before an instant, unless one is being replayed. */
+export const oldDeliveries = (old: Old) => deliveriesWhere(isOld(old), { ...old, lock: sql`` })
+
+const isOld = ({ before }: Old) => sql`(d.event_id < ${firstId('event', before)} and d.replay_at is null)`
+
+const deliveriesWhere = (
+  condition: ReturnType<typeof sql>,
+  { countMax, lock }: { countMax: number; lock: ReturnType<typeof sql> },
+) => sql`
+  select d.partner_id, d.endpoint_id, d.event_id
+    from webhook_endpoints w
+   cross join lateral (
+     select d.partner_id, d.endpoint_id, d.event_id from webhook_deliveries d
+      where d.partner_id = w.partner_id and d.endpoint_id = w.id and ${condition}
+      order by d.event_id limit ${countMax} ${lock}
+   ) d
+   limit ${countMax}`
+
 /**
- * Deletes the deliveries of events that have left the feed and of deleted endpoints, with their attempts. Then deletes deleted
- * endpoints without deliveries.
+ * Deletes old deliveries and those of deleted endpoints with their attempts, and then deleted endpoints without deliveries.
  * @returns how many deliveries were deleted
  */
-export async function forget(db: Db, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
-  const { rows } = await sql<{ count: bigint }>`
-    with due as (
-      select d.partner_id, d.endpoint_id, d.event_id
-        from webhook_endpoints w
-       cross join lateral (
-         select d.partner_id, d.endpoint_id, d.event_id from webhook_deliveries d
-          where d.partner_id = w.partner_id and d.endpoint_id = w.id
-            and (w.deleted_at is not null or d.event_id < ${oldestId(now)})
-          order by d.event_id limit ${countMax}
-            -- Deliveries that are being recorded or replayed are left to the next run.
-            for update skip locked
-       ) d
-       limit ${countMax}
-    ), attempts as (
+export async function removeOld(db: Db, { now, ...old }: Old & { now: Date }): Promise<number> {
+  // Deliveries that are being recorded or replayed are left to the next run.
+  const lock = sql`for update skip locked`
+  const due = deliveriesWhere(sql`(w.deleted_at is not null or ${isOld(old)})`, { ...old, lock })
+  const { rows } = await sql<{ count: number }>`
+    with due as (${due}), attempts as (
       delete from webhook_attempts a using due
        where a.partner_id = due.partner_id and a.endpoint_id = due.endpoint_id and a.event_id = due.event_id
     ), deliveries as (
       delete from webhook_deliveries d using due
        where d.partner_id = due.partner_id and d.endpoint_id = due.endpoint_id and d.event_id = due.event_id
     )
-    select count(*) from due`.execute(db)
-  const count = Number(rows[0]?.count)
+    select count(*)::integer as count from due`.execute(db)
+  const count = rows[0]?.count ?? 0
   if (count === 0) {
     await sql`
       delete from webhook_endpoints w

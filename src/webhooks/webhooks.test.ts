@@ -7,8 +7,9 @@ import { sql } from '../database/database.ts'
 import { catalogue, type EventType, eventTypes } from '../events/catalogue.ts'
 import * as events from '../events/events.ts'
 import { ajv } from '../kernel/json-schema.ts'
+import { keptSince } from '../kernel/retention.ts'
 import { claim, record } from './attempts.ts'
-import { forget } from './deliveries.ts'
+import { removeOld } from './deliveries.ts'
 import type { Delivery } from './delivery.ts'
 import { retryWaitsMs } from './rules.ts'
 
@@ -307,7 +308,7 @@ describe('a replay', () => {
     expect(rows[0]?.count).toBe(count)
     // Tests that follow delete deliveries in small steps.
     await succeed('DELETE', `/v1/webhooks/${id}`)
-    while ((await forget(harness.db, { now: harness.clock.now(), countMax: 5_000 })) > 0);
+    while ((await removeOld(harness.db, oldAt({ days: 30, countMax: 5_000 }))) > 0);
   })
 
   test('of failures sends each failed or skipped event once, and no event that was delivered', async () => {
@@ -698,7 +699,7 @@ describe('the list of deliveries', () => {
       return Number(rows[0]?.count)
     }
     const forgetAll = async () => {
-      while ((await forget(harness.db, { now: harness.clock.now(), countMax: 2 })) > 0);
+      while ((await removeOld(harness.db, oldAt({ days: 30, countMax: 2 }))) > 0);
     }
     await forgetAll()
     expect(await countOf('webhook_deliveries', deleted.id)).toBe(0)
@@ -721,3 +722,8 @@ const operationsOn = (id: string): [string, string, object?][] => [
   ['GET', `/v1/webhooks/${id}/deliveries/evt_unknown`],
   ['DELETE', `/v1/webhooks/${id}`],
 ]
+
+function oldAt({ days, countMax }: { days: number; countMax: number }) {
+  const now = harness.clock.now()
+  return { before: keptSince(days, now), countMax, now }
+}

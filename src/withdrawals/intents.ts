@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns, toColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { Problem, problem } from '../kernel/errors.ts'
-import { newId } from '../kernel/ids.ts'
+import { firstId, newId } from '../kernel/ids.ts'
 import { type Money, toWire } from '../kernel/money.ts'
 import { addMinutes } from '../kernel/time.ts'
 import { lockOfMembers } from '../members/locks.ts'
-import { inScope, type Scope } from '../worker/task.ts'
+import { inScope, type Old, type Scope } from '../worker/task.ts'
 import { type Banks, readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
 
@@ -254,6 +254,26 @@ export async function expireDue(
   for (const { partnerId, ...intent } of rows) {
     await events.emit(tx, eventOf('expired', { partnerId, intent, now }))
   }
+  return rows.length
+}
+
+/** SQL that finds intents from before an instant that never became a withdrawal and no longer can. */
+export const oldUnused = ({ before, countMax, scope }: Old) => sql`
+  select old.partner_id, old.id
+    from partners p
+   cross join lateral (select partner_id, id from withdrawal_intents
+                        where partner_id = p.id and status in ('expired', 'cancelled')
+                          and id < ${firstId('withdrawalIntent', before)}
+                        order by id limit ${countMax}) old
+   where true ${inScope(scope, sql`p.id`)}
+   limit ${countMax}`
+
+/** @returns how many intents were deleted, with their metadata */
+export async function removeOldUnused(db: Db, old: Old): Promise<number> {
+  const { rows } = await sql`
+    delete from withdrawal_intents i using (${oldUnused(old)}) old
+     where i.partner_id = old.partner_id and i.id = old.id
+    returning 1`.execute(db)
   return rows.length
 }
 

@@ -25,7 +25,7 @@ export const getMemberSupport = consoleOperation({
   scope: 'pay:read',
   roles: staff,
   params: Type.Object({ memberId: Id('member') }),
-  async read(reader, { partner, params, now, receivedAt, context }) {
+  async read(reader, { partner, params, now, context }) {
     const of = { partnerId: partner.id, memberId: params.memberId }
     const eligibility = await findEligibility(reader, { ...of, ...context.banks, now })
     if (eligibility === undefined) throw memberNotFound(params.memberId)
@@ -44,7 +44,6 @@ export const getMemberSupport = consoleOperation({
         filter: { resourceId: of.memberId, status: { from: 400, to: 499 }, method: 'POST' },
         take: requestsReadMax,
         cursor: undefined,
-        now: receivedAt,
       }),
       events.listOfResources(reader, {
         partnerId: partner.id,

@@ -43,7 +43,7 @@ export async function readTimeline(
     withdrawalId,
     steps: await stepsOf(db, withdrawal, { partnerId, now, sees }),
     explanation: explanationBody(await explain(db, { partnerId, intentId })),
-    requests: sees.requests ? await listChanging(db, { ...ofBoth, now: receivedAt }) : null,
+    requests: sees.requests ? await listChanging(db, ofBoth) : null,
     deliveries: sees.deliveries
       ? await deliveries.listOfResources(db, { ...ofBoth, countMax: limits.deliveriesMax })
       : null,
@@ -99,11 +99,11 @@ function isBookedBy(lines: StatementLine[] | undefined, { status }: withdrawals.
 /** The requests that created or changed some resources, oldest first for each. */
 async function listChanging(
   db: Reader,
-  { partnerId, resourceIds, now }: { partnerId: string; resourceIds: string[]; now: Date },
+  { partnerId, resourceIds }: { partnerId: string; resourceIds: string[] },
 ): Promise<ReturnType<typeof requestBody>[]> {
   const lists = await Promise.all(
     resourceIds.map(resourceId =>
-      requests.list(db, { partnerId, filter: { resourceId }, take: limits.requestsMax, cursor: undefined, now }),
+      requests.list(db, { partnerId, filter: { resourceId }, take: limits.requestsMax, cursor: undefined }),
     ),
   )
   const oldestFirst = lists.flatMap(list => list.toReversed())

@@ -15,10 +15,7 @@ export type TaskName =
   | 'close-pay-cycles'
   | 'apply-member-imports'
   | 'expire-member-imports'
-  | 'forget-member-imports'
-  | 'forget-idempotency-keys'
-  | 'forget-requests'
-  | 'forget-audit-addresses'
+  | 'remove-old-data'
   | 'forget-member-sessions'
   | 'forget-user-sessions'
   | 'fold-float-changes'
@@ -31,7 +28,6 @@ export type TaskName =
   | 'maintain-partitions'
   | 'watch-floats'
   | 'move-sandbox-clocks'
-  | 'forget-webhook-deliveries'
 
 /**
  * The partners that a task works for. In a sandbox, a partner can have its own clock, so its due rows are searched separately;
@@ -41,6 +37,9 @@ export type Scope = 'all' | { only: string } | { except: readonly string[] }
 
 /** A task's dependencies. A task opens its own transactions and never calls an external system inside one. */
 export type TaskContext = { db: Db; log: Logger; now: Clock; scope?: Scope }
+
+/** Chooses data from before an instant, at most `countMax` rows. */
+export type Old = { before: Date; countMax: number; scope?: Scope | undefined }
 
 /** SQL of an additional condition: the partner is in the scope. Empty for all partners, so that query plans do not change. */
 export function inScope(scope: Scope = 'all', partnerId = sql`partner_id`) {

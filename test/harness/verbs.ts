@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Db } from '../../src/database/database.ts'
+import { defaultRetention, type Retention } from '../../src/kernel/retention.ts'
 import type { Clock } from '../../src/kernel/time.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
 import type { Channel } from '../../src/payouts/channels/channel.ts'
@@ -28,7 +29,7 @@ type Of = {
 }
 type As = { key?: string | undefined; headers?: Record<string, string> }
 type Quoted = As & { memberId: string; amount?: number; currency?: string }
-type Work = { channels?: readonly Channel[]; rails?: readonly FileRailSettings[]; log?: Logger }
+type Work = { channels?: readonly Channel[]; rails?: readonly FileRailSettings[]; retention?: Retention; log?: Logger }
 
 /** What members, banks and the worker of a harness do. A step that the API refuses throws, unless it returns the response. */
 export function verbsOf({ call, addMember, db, clock, log, ...own }: Of) {
@@ -67,10 +68,10 @@ export function verbsOf({ call, addMember, db, clock, log, ...own }: Of) {
    * @param options.rails by default those of the harness; if it has none, the simulated bank pays
    */
   async function runTask(name: TaskName, options: Work = {}): Promise<void> {
-    const { rails = own.rails } = options
-    const { internalTasks, payoutTasks } = await import('../../src/tasks.ts')
+    const { rails = own.rails, retention = defaultRetention } = options
+    const { internalTasks, payoutTasks, retentionTasks } = await import('../../src/tasks.ts')
     const channels = options.channels ?? (options.rails ? undefined : own.channels) ?? (await channelsOf(rails))
-    const tasks: Partial<Tasks> = { ...internalTasks, ...payoutTasks(channels) }
+    const tasks: Partial<Tasks> = { ...internalTasks, ...payoutTasks(channels), ...retentionTasks(retention) }
     const task = tasks[name]
     if (task === undefined) throw new Error(`The harness does not run the task ${name}`)
     await task({ db, log: options.log ?? log, now: clock.now })

@@ -10,6 +10,7 @@ import { expect, test } from 'vitest'
 import { connect } from '../../src/database/connect.ts'
 import { startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
+import { defaultRetention } from '../../src/kernel/retention.ts'
 import { simulatedBank } from '../../src/payouts/channels/simulated/simulated-bank.ts'
 import { Sealer } from '../../src/sealing/sealer.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
@@ -43,7 +44,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
   const worker = await startWorker({ db, log, now }, pool, {
     sender: new Sender(new Fence({ allowsHttp: true, allowsLoopback: true, refusedPorts: [] }), { clockMs: Date.now }),
     realNow: () => new Date(),
-    auditAddressDays: 90,
+    retention: defaultRetention,
     sealer: new Sealer([{ number: 1, key: randomBytes(32) }]),
     channels: [simulatedBank({ db, now })],
   })

@@ -1283,6 +1283,12 @@ export type ReleasedMember = {
   released: boolean
 }
 
+export type Removal = {
+  kind: 'unusedIntents' | 'memberImports' | 'replays' | 'requests' | 'webhookDeliveries' | 'auditAddresses'
+  at: Instant
+  count: number
+}
+
 export type RemovedPayment = {
   partnerId: PartnerId
   withdrawalId: WithdrawalId
@@ -1374,6 +1380,8 @@ export type Status = {
   openExceptions: number
   /** When the last recorded backup was taken. */
   lastBackupAt: Instant | null
+  /** The last day on which the worker removed data at the end of its retention: how much until when, by kind. */
+  removals: Removal[]
   /** Bank files that are partly imported. */
   importing: ImportingFile[]
   /** The open exceptions about differences between the bank’s statements and the books, oldest first. */

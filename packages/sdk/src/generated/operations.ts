@@ -632,7 +632,7 @@ export interface Resources {
     /**
      * Get the results of a member job.
      *
-     * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.
+     * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for some time after the job ends: 30 days, unless the operator has set another number.
      *
      * `GET /v1/members/jobs/{jobId}/results` (getJobResults)
      */
@@ -649,7 +649,7 @@ export interface Resources {
     /**
      * Get the results of a member job.
      *
-     * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.
+     * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for some time after the job ends: 30 days, unless the operator has set another number.
      *
      * `GET /v1/members/jobs/{jobId}/results` (getJobResults)
      */
@@ -861,7 +861,7 @@ export interface Resources {
     /**
      * List your requests.
      *
-     * Your requests of the last 7 days and their outcomes, newest first, without bodies and queries. All requests are logged, except that only the first 100 requests a second that are refused with 429 are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the response is `NotFound`.
+     * Your requests of the last 7 days and their outcomes, newest first, without bodies and queries; the operator may keep them for a shorter or longer time. All requests are logged, except that only the first 100 requests a second that are refused with 429 are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the response is `NotFound`.
      *
      * `GET /v1/requests` (getRequests)
      */
@@ -895,7 +895,7 @@ export interface Resources {
     /**
      * Count the errors of your requests.
      *
-     * Counts by code and hour or day (UTC), oldest first, for at most 7 days.
+     * Counts by code and hour or day (UTC), oldest first, for as long as the requests are kept.
      *
      * `GET /v1/request-errors` (getRequestErrors)
      */
@@ -906,7 +906,7 @@ export interface Resources {
     /**
      * Get a request.
      *
-     * One of your requests of the last 7 days, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.
+     * One of your requests in the log, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.
      *
      * `GET /v1/requests/{requestId}` (getRequest)
      */

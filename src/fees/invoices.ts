@@ -87,11 +87,7 @@ async function listUnbilled(
   if (begins === null) return []
   const firstDay = addDays(through ?? begins, -daysLate)
   if (firstDay > lastDay) return []
-  const charged = await listLines(tx, {
-    partnerId,
-    timeZone,
-    ...instantsOf(timeZone, { first: firstDay, last: lastDay }),
-  })
+  const charged = await listLines(tx, { partnerId, ...instantsOf(timeZone, { first: firstDay, last: lastDay }) })
   const billed = await sql<InvoiceLine>`
     select l.day::text, l.tier, l.withdrawals, l.fees, l.given_back, l.fees_given_back
       from invoice_lines l join invoices i on i.partner_id = l.partner_id and i.id = l.invoice_id

@@ -40,14 +40,14 @@ export function instantsOf(timeZone: string, { first, last }: { first: Day; last
 // The condition of the index ledger_transfers_of_fees: transfers `t` of fees other than the charges of withdrawals.
 const changesFees = sql`(t.debit = 'fees' or (t.credit = 'fees' and t.reason <> 'withdrawal.held'))`
 
-type Span = { partnerId: string; timeZone: string; from: Date; to: Date }
+type Span = { partnerId: string; from: Date; to: Date }
 
 /** The fees of a month, by day and tier, and their sums, by the partner's time zone. */
 export async function readStatement(
   db: Reader,
   { partnerId, timeZone, month }: { partnerId: string; timeZone: string; month: string },
 ): Promise<FeeStatement> {
-  const span = { partnerId, timeZone, ...instantsOf(timeZone, daysOf(month)) }
+  const span = { partnerId, ...instantsOf(timeZone, daysOf(month)) }
   const lines = await listLines(db, span)
   const { rows } = await sql<{ currency: Currency; collected: bigint }>`
     select currency, sum(case when credit = 'revenue' then amount else -amount end)::bigint as collected
@@ -82,11 +82,10 @@ function sumOf(lines: FeeLine[], currency: Currency): Omit<FeeSums, 'collected'>
 }
 
 /** The fees of some days by day, tier and currency, in this order. */
-export async function listLines(db: Reader, { partnerId, timeZone, from, to }: Span): Promise<FeeLine[]> {
+export async function listLines(db: Reader, { partnerId, from, to }: Span): Promise<FeeLine[]> {
   const fees = feesByDay({
     ofWithdrawals: sql`w.partner_id = ${partnerId} and w.id >= ${firstId('withdrawal', from)} and w.id < ${firstId('withdrawal', to)}`,
     ofTransfers: sql`t.partner_id = ${partnerId} and t.id >= ${firstId('transfer', from)} and t.id < ${firstId('transfer', to)}`,
-    timeZone: sql`${timeZone}`,
   })
   const { rows } = await sql<FeeLine>`
     select day::text, tier, currency, withdrawals, given_back, member_fees, member_fees_given_back, employer_fees,
@@ -96,19 +95,17 @@ export async function listLines(db: Reader, { partnerId, timeZone, from, to }: S
 }
 
 /**
- * SQL for fees by partner, day, tier and currency: charges from the withdrawals, and their later changes from the books.
+ * SQL for fees by partner, day (by the partner's time zone), tier and currency: charges from the withdrawals, and their later changes
+ * from the books.
  * @param ofWithdrawals which withdrawals `w`
  * @param ofTransfers which transfers `t`
- * @param timeZone SQL for the time zone that decides the days
  */
 export function feesByDay({
   ofWithdrawals,
   ofTransfers,
-  timeZone,
 }: {
   ofWithdrawals: RawBuilder<unknown>
   ofTransfers: RawBuilder<unknown>
-  timeZone: RawBuilder<unknown>
 }) {
   return sql`
     select partner_id, day, tier, currency,
@@ -118,19 +115,21 @@ export function feesByDay({
            coalesce(sum(member_fee) filter (where is_back), 0)::bigint as member_fees_given_back,
            coalesce(sum(employer_fee) filter (where not is_back), 0)::bigint as employer_fees,
            coalesce(sum(employer_fee) filter (where is_back), 0)::bigint as employer_fees_given_back
-      from (select w.partner_id, w.id as movement_id, (w.created_at at time zone ${timeZone})::date as day, i.tier, w.currency,
+      from (select w.partner_id, w.id as movement_id, (w.created_at at time zone p.time_zone)::date as day, i.tier, w.currency,
                    w.fee as member_fee, w.employer_fee, false as is_back
               from withdrawals w
               join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+              join partners p on p.id = w.partner_id
              where (w.fee > 0 or w.employer_fee > 0) and ${ofWithdrawals}
              union all
-            select t.partner_id, t.movement_id, (t.created_at at time zone ${timeZone})::date, i.tier, t.currency,
+            select t.partner_id, t.movement_id, (t.created_at at time zone p.time_zone)::date, i.tier, t.currency,
                    case when 'partner_fees' in (t.debit, t.credit) then 0 else t.amount end,
                    case when 'partner_fees' in (t.debit, t.credit) then t.amount else 0 end,
                    t.debit = 'fees'
               from ledger_transfers t
               join withdrawals w on w.partner_id = t.partner_id and w.id = t.movement_id
               join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+              join partners p on p.id = w.partner_id
              where ${changesFees}
                and 'revenue' not in (t.debit, t.credit) and ${ofTransfers}) each_fee
      group by partner_id, day, tier, currency`

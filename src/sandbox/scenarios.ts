@@ -118,7 +118,7 @@ async function bill(
     const amount = { amount: inFloat / 2n, currency }
     if (inFloat > 1n) await float.withdrawRevenue(tx, { partnerId, amount, reference: `fees in ${currency}`, now })
   }
-  const fees = await listLines(tx, { partnerId, timeZone, from, to: now })
+  const fees = await listLines(tx, { partnerId, from, to: now })
   for (const currency of new Set(fees.filter(({ employerFees }) => employerFees > 0n).map(line => line.currency))) {
     const { id: invoiceId } = await invoices.issue(tx, { partnerId, currency, now })
     const payment = { reference: `transfer in ${currency}`, paidOn: dayIn(timeZone, now) }

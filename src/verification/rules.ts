@@ -56,6 +56,11 @@ export const postingRules: [reason: string, debit: string, credit: string][] = [
   ['float.withdrawn', 'funding', 'float'],
 ]
 
+// The rules below look for these transfers among the ids of withdrawals and pay runs. Changes of fees name a withdrawal too.
+const isOfItsKind = sql`
+  case when t.reason like 'withdrawal.%' then t.movement_id like 'w\\_%'
+       when t.reason like 'pay_run.%' then t.movement_id like 'pr\\_%' else true end`
+
 /**
  * Finds the first subject whose rows differ. Both sides give partner, subject, reason, debit, credit, amount, currency, member,
  * cycle and `true`. Repeated rows count separately.
@@ -76,6 +81,124 @@ function differences({ expected, booked }: { expected: RawBuilder<unknown>; book
     select partner_id, subject, coalesce(string_agg(line, '; ' order by line) filter (where side > 0), 'nothing more') as expected,
            coalesce(string_agg(line, '; ' order by line) filter (where side < 0), 'nothing more') as found
       from wrong group by partner_id, subject order by 1, 2 limit 1`
+}
+
+/** The transfers of a withdrawal `w` without recoveries: reason, debit, credit, amount, member, cycle, and whether its states require it. */
+const withdrawalLines = [
+  [
+    "'withdrawal.held'",
+    "'member_available'",
+    "'payouts_pending'",
+    'w.net_amount',
+    'w.member_id',
+    'w.pay_cycle_id',
+    'true',
+  ],
+  ["'withdrawal.held'", "'member_available'", "'fees'", 'w.fee', 'w.member_id', 'w.pay_cycle_id', 'true'],
+  ["'withdrawal.held'", "'partner_fees'", "'fees'", 'w.employer_fee', 'w.member_id', 'w.pay_cycle_id', 'true'],
+  ["'withdrawal.paid'", "'payouts_pending'", "'float'", 'w.net_amount', 'null', 'w.pay_cycle_id', 'w.was_paid'],
+  [
+    "'withdrawal.' || w.status",
+    'w.back_from',
+    "'member_available'",
+    'w.net_amount',
+    'w.member_id',
+    'w.back_in',
+    'w.went_back',
+  ],
+  ["'withdrawal.' || w.status", "'fees'", "'member_available'", 'w.fee', 'w.member_id', 'w.back_in', 'w.went_back'],
+  [
+    "'withdrawal.' || w.status",
+    "'fees'",
+    "'partner_fees'",
+    'w.employer_fee',
+    'w.member_id',
+    'w.back_in',
+    'w.went_back',
+  ],
+] as const
+
+const statesOf = (firstStatus: string) => sql`
+  coalesce(w.adjusted_in_cycle_id, w.pay_cycle_id) as back_in, ${sql.raw(firstStatus)} in ('paid', 'returned') as was_paid,
+  w.status in ('cancelled', 'failed', 'returned') as went_back,
+  case when w.status = 'returned' then 'float' else 'payouts_pending' end as back_from`
+
+/**
+ * The withdrawals whose transfers are not exactly the lines that their states require, and those with recoveries. Comparing the few that
+ * this finds in full takes no time; comparing all in full takes four times as long as this. Each line is one bit, so a withdrawal is right
+ * if it has all bits that are required, and as many transfers.
+ */
+function suspectWithdrawals(chosen: Choice): RawBuilder<unknown> {
+  const bits = withdrawalLines.map((line, place) => ({
+    line: line.map(each => sql.raw(each)),
+    bit: sql.lit(1 << place),
+  }))
+  return sql`
+    select partner_id, id
+      from (select coalesce(w.partner_id, t.partner_id) as partner_id, coalesce(w.id, t.movement_id) as id, w.required,
+                   case ${sql.join(
+                     bits.map(
+                       ({ line: [reason, debit, credit, amount, memberId, payCycleId], bit }) => sql`
+                     when t.reason = ${reason} and t.debit = ${debit} and t.credit = ${credit} and t.amount = ${amount}
+                      and t.member_id is not distinct from ${memberId} and t.pay_cycle_id = ${payCycleId} and t.currency = w.currency then ${bit}`,
+                     ),
+                     sql``,
+                   )} end as bit
+              from (select w.*, ${sql.join(
+                bits.map(({ line, bit }) => sql`case when ${line[6]} and ${line[3]} > 0 then ${bit} else 0 end`),
+                sql` + `,
+              )} as required
+                      from (select w.*, ${statesOf('w.status')} from withdrawals w where ${chosen('withdrawal', sql`w.partner_id`, sql`w.id`)}) w
+                    -- Not once per transfer.
+                    offset 0) w
+              full join (select t.* from ledger_transfers t
+                          where t.reason like 'withdrawal.%' and ${chosen('withdrawal', sql`t.partner_id`, sql`t.movement_id`)}) t
+                on t.partner_id = w.partner_id and t.movement_id = w.id) lines
+     group by partner_id, id
+    having bit_or(bit) is distinct from coalesce(min(required), 0)
+        or count(*) <> bit_count(min(required)::bit(${sql.lit(bits.length)}))
+     union
+    select r.partner_id, r.withdrawal_id from withdrawal_recoveries r where ${chosen('withdrawal', sql`r.partner_id`, sql`r.withdrawal_id`)}`
+}
+
+function withdrawalDifferences(chosen: Choice): Query {
+  return differences({
+    expected: sql`
+      with recovered as (
+        select r.*, w.net_amount, w.fee, w.employer_fee, w.currency, w.member_id, least(r.taken_amount, w.net_amount) as taken_of_net,
+               r.taken_amount - least(r.taken_amount, w.net_amount) as taken_of_fee,
+               case when r.from_status = 'returned' then 'float' else 'payouts_pending' end as back_from,
+               row_number() over (partition by r.partner_id, r.withdrawal_id order by r.recovered_at, r.exception_id) as number
+          from withdrawal_recoveries r join withdrawals w on w.partner_id = r.partner_id and w.id = r.withdrawal_id
+         where r.pay_cycle_id is not null and ${chosen('withdrawal', sql`r.partner_id`, sql`r.withdrawal_id`)}
+      )
+      select w.partner_id, w.id as subject, line.reason, line.debit, line.credit, line.amount, w.currency, line.member_id, line.pay_cycle_id, true
+        from (select w.*, ${statesOf('coalesce(r.from_status, w.status)')}
+                from withdrawals w
+                left join recovered r on r.partner_id = w.partner_id and r.withdrawal_id = w.id and r.number = 1
+               where ${chosen('withdrawal', sql`w.partner_id`, sql`w.id`)}) w
+       cross join lateral (values ${sql.join(withdrawalLines.map(line => sql.raw(`(${line.join(', ')})`)))})
+          as line (reason, debit, credit, amount, member_id, pay_cycle_id, is_booked)
+       where line.is_booked and line.amount > 0
+       union all
+      -- The refund before a recovery, and the amounts taken by the recovery.
+      select r.partner_id, r.withdrawal_id, line.reason, line.debit, line.credit, line.amount, r.currency, r.member_id, line.pay_cycle_id, true
+        from recovered r cross join lateral (values
+          ('withdrawal.' || r.from_status, r.back_from, 'member_available', r.net_amount, r.given_back_in_cycle_id),
+          ('withdrawal.' || r.from_status, 'fees', 'member_available', r.fee, r.given_back_in_cycle_id),
+          ('withdrawal.' || r.from_status, 'fees', 'partner_fees', r.employer_fee, r.given_back_in_cycle_id),
+          ('withdrawal.recovered', 'member_available', 'float', r.taken_of_net, r.pay_cycle_id),
+          ('withdrawal.recovered', 'member_owed', 'float', r.net_amount - r.taken_of_net, r.pay_cycle_id),
+          ('withdrawal.recovered', 'member_available', 'fees', r.taken_of_fee, r.pay_cycle_id),
+          ('withdrawal.recovered', 'member_owed', 'fees', r.fee - r.taken_of_fee, r.pay_cycle_id),
+          ('withdrawal.recovered', 'partner_fees', 'fees', r.employer_fee, r.pay_cycle_id)
+        ) as line (reason, debit, credit, amount, pay_cycle_id)
+       where line.amount > 0`,
+    booked: sql`
+      select t.partner_id, t.movement_id, t.reason, t.debit, t.credit, t.amount, t.currency, t.member_id, t.pay_cycle_id, true
+        from ledger_transfers t
+       where t.reason like 'withdrawal.%' and ${chosen('withdrawal', sql`t.partner_id`, sql`t.movement_id`)}`,
+  })
 }
 
 /** The accounts that transfers with a member change, as columns of `ledger_member_seals`. */
@@ -153,71 +276,22 @@ export const rules: Rule[] = [
     on: 'transfers',
     broken: span => sql`
       select t.partner_id, t.id as subject, 'a posting rule of docs/internals/ledger.md' as expected,
-             format('%s: %s to %s', t.reason, t.debit, t.credit) || case when is_named then '' else ' of ' || t.movement_id end as found
+             format('%s: %s to %s', t.reason, t.debit, t.credit) || case when ${isOfItsKind} then '' else ' of ' || t.movement_id end as found
         from ledger_transfers t
-        left join (values ${sql.join(postingRules.map(each => sql`(${sql.join(each.map(word => sql.lit(word)))})`))})
-             as known (reason, debit, credit) on (known.reason, known.debit, known.credit) = (t.reason, t.debit, t.credit)
-       cross join lateral (values (
-             -- The rules below look for these transfers among the ids of withdrawals and pay runs. Changes of fees name a withdrawal too.
-             case when t.reason like 'withdrawal.%' then t.movement_id like 'w\\_%'
-                  when t.reason like 'pay_run.%' then t.movement_id like 'pr\\_%' else true end
-           )) as named (is_named)
-       where (known.reason is null or not is_named) and ${transfersIn(span)}
+       where (t.reason || ' ' || t.debit || ' ' || t.credit <> all (array[${sql.join(postingRules.map(words => sql.lit(words.join(' '))))}])
+              or not ${isOfItsKind})
+         and ${transfersIn(span)}
        order by 1, 2 limit 1`,
   },
   {
     name: 'withdrawals',
     rule: 'every withdrawal has posted exactly what its states require, once each, in the right cycle',
     on: 'movements',
-    broken: chosen =>
-      differences({
-        expected: sql`
-        with recovered as (
-          select r.*, w.net_amount, w.fee, w.employer_fee, w.currency, w.member_id, least(r.taken_amount, w.net_amount) as taken_of_net,
-                 r.taken_amount - least(r.taken_amount, w.net_amount) as taken_of_fee,
-                 case when r.from_status = 'returned' then 'float' else 'payouts_pending' end as back_from,
-                 row_number() over (partition by r.partner_id, r.withdrawal_id order by r.recovered_at, r.exception_id) as number
-            from withdrawal_recoveries r join withdrawals w on w.partner_id = r.partner_id and w.id = r.withdrawal_id
-           where r.pay_cycle_id is not null and ${chosen('withdrawal', sql`r.partner_id`, sql`r.withdrawal_id`)}
-        ), way as (
-          select w.*, coalesce(w.adjusted_in_cycle_id, w.pay_cycle_id) as back_in,
-                 coalesce(r.from_status, w.status) in ('paid', 'returned') as was_paid,
-                 w.status in ('cancelled', 'failed', 'returned') as went_back,
-                 case when w.status = 'returned' then 'float' else 'payouts_pending' end as back_from
-            from withdrawals w
-            left join recovered r on r.partner_id = w.partner_id and r.withdrawal_id = w.id and r.number = 1
-           where ${chosen('withdrawal', sql`w.partner_id`, sql`w.id`)}
-        )
-        select w.partner_id, w.id as subject, line.*
-          from way w cross join lateral (values
-            ('withdrawal.held', 'member_available', 'payouts_pending', w.net_amount, w.currency, w.member_id, w.pay_cycle_id, true),
-            ('withdrawal.held', 'member_available', 'fees', w.fee, w.currency, w.member_id, w.pay_cycle_id, true),
-            ('withdrawal.held', 'partner_fees', 'fees', w.employer_fee, w.currency, w.member_id, w.pay_cycle_id, true),
-            ('withdrawal.paid', 'payouts_pending', 'float', w.net_amount, w.currency, null, w.pay_cycle_id, was_paid),
-            ('withdrawal.' || w.status, back_from, 'member_available', w.net_amount, w.currency, w.member_id, back_in, went_back),
-            ('withdrawal.' || w.status, 'fees', 'member_available', w.fee, w.currency, w.member_id, back_in, went_back),
-            ('withdrawal.' || w.status, 'fees', 'partner_fees', w.employer_fee, w.currency, w.member_id, back_in, went_back)
-          ) as line (reason, debit, credit, amount, currency, member_id, pay_cycle_id, is_booked)
-         where line.is_booked and line.amount > 0
-        union all
-        -- The refund before a recovery, and the amounts taken by the recovery.
-        select r.partner_id, r.withdrawal_id, line.reason, line.debit, line.credit, line.amount, r.currency, r.member_id, line.pay_cycle_id, true
-          from recovered r cross join lateral (values
-            ('withdrawal.' || r.from_status, r.back_from, 'member_available', r.net_amount, r.given_back_in_cycle_id),
-            ('withdrawal.' || r.from_status, 'fees', 'member_available', r.fee, r.given_back_in_cycle_id),
-            ('withdrawal.' || r.from_status, 'fees', 'partner_fees', r.employer_fee, r.given_back_in_cycle_id),
-            ('withdrawal.recovered', 'member_available', 'float', r.taken_of_net, r.pay_cycle_id),
-            ('withdrawal.recovered', 'member_owed', 'float', r.net_amount - r.taken_of_net, r.pay_cycle_id),
-            ('withdrawal.recovered', 'member_available', 'fees', r.taken_of_fee, r.pay_cycle_id),
-            ('withdrawal.recovered', 'member_owed', 'fees', r.fee - r.taken_of_fee, r.pay_cycle_id),
-            ('withdrawal.recovered', 'partner_fees', 'fees', r.employer_fee, r.pay_cycle_id)
-          ) as line (reason, debit, credit, amount, pay_cycle_id)
-         where line.amount > 0`,
-        booked: sql`
-        select t.partner_id, t.movement_id, t.reason, t.debit, t.credit, t.amount, t.currency, t.member_id, t.pay_cycle_id, true
-          from ledger_transfers t
-         where t.reason like 'withdrawal.%' and ${chosen('withdrawal', sql`t.partner_id`, sql`t.movement_id`)}`,
-      }),
+    broken: chosen => sql`
+      with suspects as materialized (${suspectWithdrawals(chosen)})
+      select * from (${withdrawalDifferences((kind, partnerId, id) =>
+        kind === 'withdrawal' ? sql`((${partnerId}, ${id}) in (select partner_id, id from suspects))` : sql`false`,
+      )}) d`,
   },
   {
     name: 'intents',
@@ -267,9 +341,10 @@ export const rules: Rule[] = [
          where ${balances}`,
         found: sql`
         select t.partner_id, 'available to ' || t.member_id, t.currency, t.pay_cycle_id,
-               case when t.credit = 'member_available' then t.amount else -t.amount end
+               sum(case when t.credit = 'member_available' then t.amount else -t.amount end)
           from ${unsealed} t
-         where t.debit = 'member_available' or t.credit = 'member_available'`,
+         where t.debit = 'member_available' or t.credit = 'member_available'
+         group by t.partner_id, t.member_id, t.currency, t.pay_cycle_id`,
       }),
   },
   {
@@ -514,17 +589,18 @@ export const rules: Rule[] = [
     broken: span =>
       sums({
         expected: sql`
-        select t.partner_id, 'fees of ' || (t.created_at at time zone p.time_zone)::date, t.currency, 'the statement',
-               case when t.credit = 'fees' then t.amount else -t.amount end
-          from ledger_transfers t join partners p on p.id = t.partner_id
-         where 'fees' in (t.debit, t.credit) and 'revenue' not in (t.debit, t.credit) and ${transfersIn(span)}`,
+        select partner_id, 'fees of ' || day, currency, 'the statement', amount
+          from (select t.partner_id, (t.created_at at time zone p.time_zone)::date as day, t.currency,
+                       sum(case when t.credit = 'fees' then t.amount else -t.amount end) as amount
+                  from ledger_transfers t join partners p on p.id = t.partner_id
+                 where (t.debit = 'fees' or t.credit = 'fees') and t.debit <> 'revenue' and t.credit <> 'revenue' and ${transfersIn(span)}
+                 group by 1, 2, 3) d`,
         found: sql`
         select partner_id, 'fees of ' || day, currency, 'the statement',
                member_fees - member_fees_given_back + employer_fees - employer_fees_given_back
           from (${feesByDay({
             ofWithdrawals: inSpan(span)('withdrawal', sql`w.partner_id`, sql`w.id`),
             ofTransfers: transfersIn(span),
-            timeZone: sql`(select p.time_zone from partners p where p.id = w.partner_id)`,
           })}) f`,
       }),
   },
@@ -582,29 +658,28 @@ export const rules: Rule[] = [
     rule: 'a member’s transfers are numbered without gaps, and no balance after any of them was below zero',
     on: 'members',
     broken: ({ unsealed, balances }) => sql`
-      with newer as materialized (
-        select partner_id, member_id, currency, id, member_sequence, debit, credit, amount, numbers from ${unsealed} y
-      ), lines as (
-        select partner_id, member_id, currency, id, member_sequence,
-               sum(numbers) over member as place,
-               sum(case when credit = 'member_available' then amount when debit = 'member_available' then -amount else 0 end) over member as available,
-               sum(case when debit = 'member_owed' then amount when credit = 'member_owed' then -amount else 0 end) over member as owed
-          from newer
-        window member as (partition by partner_id, member_id, currency order by member_sequence)
-      ), counted as (
-        select b.partner_id, b.member_id, b.currency, b.transfer_count, coalesce(t.transfers, 0) as transfers
-          from ledger_balances b
-          left join (select partner_id, member_id, currency, sum(numbers) as transfers
-                       from newer group by partner_id, member_id, currency) t
-            using (partner_id, member_id, currency)
-         where ${balances}
+      with kept as materialized (
+        select * from (
+          select partner_id, member_id, currency, id, member_sequence, 
+                 -- A sum of bigint is numeric, and takes twice as long. Balances and counts are exact in double precision.
+                 sum(numbers::float8) over member as place,
+                 sum(case when credit = 'member_available' then amount when debit = 'member_available' then -amount else 0 end::float8)
+                   over member as available,
+                 sum(case when debit = 'member_owed' then amount when credit = 'member_owed' then -amount else 0 end::float8)
+                   over member as owed,
+                 lead(member_sequence) over member is null as is_last
+            from ${unsealed} t
+          window member as (partition by partner_id, member_id, currency order by member_sequence)) lines
+         where is_last or member_sequence <> place or available < 0 or owed < 0
       )
       select partner_id, id as subject, format('number %s, nothing below zero', place) as expected,
-             format('number %s, available %s, owed %s', member_sequence, available, owed) as found
-        from lines where member_sequence <> place or available < 0 or owed < 0
+             format('number %s, available %s, owed %s', member_sequence, available::numeric, owed::numeric) as found
+        from kept where member_sequence <> place or available < 0 or owed < 0
        union all
-      select partner_id, member_id || ' ' || currency, format('%s transfers', transfers), format('%s transfers', transfer_count)
-        from counted where transfer_count <> transfers
+      select b.partner_id, b.member_id || ' ' || b.currency, format('%s transfers', coalesce(k.place, 0)), format('%s transfers', b.transfer_count)
+        from ledger_balances b
+        left join kept k on k.partner_id = b.partner_id and k.member_id = b.member_id and k.currency = b.currency and k.is_last
+       where ${balances} and b.transfer_count <> coalesce(k.place, 0)
        order by 1, 2 limit 1`,
   },
   {

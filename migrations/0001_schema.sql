@@ -2241,6 +2241,26 @@ create index audit_log_of_actor on audit_log (actor, id);
 create index audit_log_of_action on audit_log (action, id);
 create index audit_log_addresses on audit_log (at) where address is not null;
 
+-- Who was shown bank accounts and dates of birth: entries like those of the audit log, but deleted after a time, since reads are many.
+create table disclosures (
+  -- Null for an operator who reads what concerns several partners.
+  partner_id id,
+  id id primary key,
+  at timestamptz not null,
+  actor_kind text not null check (actor_kind in ('api_key', 'cli', 'user', 'operator_key')),
+  actor text not null check (length(actor) between 1 and 200),
+  action text collate "C" not null check (action ~ '^[a-z_]+\.[a-z_]+$' and length(action) <= 60),
+  resource_kind text collate "C" not null generated always as (split_part(action, '.', 1)) stored,
+  resource_id text collate "C" not null check (length(resource_id) between 1 and 200),
+  details jsonb not null,
+  address text check (length(address) <= 100),
+  request_id text check (length(request_id) <= 200),
+  constraint disclosure_details_are_small check (octet_length(details::text) <= 65536)
+);
+create index disclosures_at on disclosures (at);
+create index disclosures_of_partner on disclosures (partner_id, id);
+create index disclosures_of_resource on disclosures (partner_id, resource_id, id);
+
 -- What the worker has removed at the end of its retention, by kind and day: kept for ever, as the operator's proof.
 create table removals (
   kind text not null,
@@ -2288,6 +2308,20 @@ create trigger audit_log_not_emptied before truncate on audit_log
 create trigger installation_audit_log_append_only before update or delete on installation_audit_log
   for each row execute function refuse_change_of_audit();
 create trigger installation_audit_log_not_emptied before truncate on installation_audit_log
+  for each statement execute function refuse_change_of_installation();
+
+-- A trace is worth something only if who leaves it cannot remove it. By the database's clock, like the addresses.
+create function refuse_change_of_disclosures() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'DELETE' and old.at < now() - interval '30 days' then
+    return old;
+  end if;
+  raise exception '% is append-only', tg_table_name
+    using errcode = 'check_violation', constraint = 'append_only', table = tg_table_name;
+end $$;
+create trigger disclosures_append_only before update or delete on disclosures
+  for each row execute function refuse_change_of_disclosures();
+create trigger disclosures_not_emptied before truncate on disclosures
   for each statement execute function refuse_change_of_installation();
 
 
@@ -2551,12 +2585,24 @@ begin
   return of_partners + of_installation;
 end $$;
 
+create function forget_disclosures(made_before timestamptz, count_max integer) returns integer
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  last timestamptz := least(made_before, now() - interval '30 days');
+  deleted integer;
+begin
+  with old as (select id from public.disclosures where at < last order by at limit count_max for update skip locked)
+  delete from public.disclosures d using old where d.id = old.id;
+  get diagnostics deleted = row_count;
+  return deleted;
+end $$;
+
 -- Deletes a sandbox partner's rows in every table with a partner_id, except configuration, users, logs and positions in the feed.
 -- `metadata` is kept because webhook endpoints are; the rest of it is deleted with its objects.
 create function reset_sandbox_partner(partner text) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  kept constant text[] := array['api_keys', 'tiers', 'tier_versions', 'sandbox_clocks', 'audit_log', 'event_feeds',
+  kept constant text[] := array['api_keys', 'tiers', 'tier_versions', 'sandbox_clocks', 'audit_log', 'disclosures', 'event_feeds',
                                 'idempotency_keys', 'webhook_endpoints', 'webhook_secrets', 'webhook_feeds', 'request_log',
                                 'user_roles', 'user_invitations', 'metadata'];
   remaining text[];
@@ -2589,5 +2635,5 @@ begin
   perform set_config('midmonth.resetting', '', true);
 end $$;
 
-revoke execute on function analyze_tables(text[]), forget_audit_addresses(timestamptz, integer), reset_sandbox_partner(text),
-  make_partition(text, date), make_partitions(text), drop_old_events(timestamptz) from public;
+revoke execute on function analyze_tables(text[]), forget_audit_addresses(timestamptz, integer),
+  forget_disclosures(timestamptz, integer), reset_sandbox_partner(text), make_partition(text, date), make_partitions(text), drop_old_events(timestamptz) from public;

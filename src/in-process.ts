@@ -1,4 +1,5 @@
 import type * as auditLog from './audit-log/audit-log.ts'
+import { recordDisclosures } from './audit-log/disclosures.ts'
 import { type Declaration, describe } from './contract/description.ts'
 import { mediaTypes } from './contract/media-types.ts'
 import { compileValidation } from './contract/validation.ts'
@@ -56,7 +57,18 @@ async function run<Context extends ApiContext>(
       await recordAudit(tx, response, { actor: call.actor, partnerId: null, now: call.now })
       return response
     })
-  if ('read' in operation) return await operation.read(db, call)
+  const disclose = async ({ disclosed }: Pick<OperationResponse, 'disclosed'>) => {
+    if (disclosed === undefined) return
+    const { partnerId = null, ...shown } = disclosed
+    const disclosure = { partnerId, actor: call.actor, disclosed: shown, now: call.now }
+    await recordDisclosures(db, [disclosure], { isDurable: true })
+  }
+  const read = async (work: (reader: Db) => Promise<OperationResponse>) => {
+    const response = await work(db)
+    await disclose(response)
+    return response
+  }
+  if ('read' in operation) return await read(reader => operation.read(reader, call))
   if ('write' in operation) return await write(tx => operation.write(tx, call))
   if ('batch' in operation) throw new Error(`${operation.id} runs over HTTP only`)
   if ('start' in operation) {
@@ -66,8 +78,11 @@ async function run<Context extends ApiContext>(
   }
   const { done } = await operation.run(call, {
     write: async (work, on) => ({ done: await write(work, on) }),
-    read: async work => ({ done: await work(db) }),
-    download: file => ({ done: file }),
+    read: async work => ({ done: await read(work) }),
+    download: async file => {
+      await disclose(file)
+      return { done: file }
+    },
   })
   return done as OperationResponse | Download
 }

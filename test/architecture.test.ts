@@ -256,6 +256,7 @@ const owners: Record<string, string> = {
   float_costs: 'float',
   float_references: 'float',
   audit_log: 'audit-log',
+  disclosures: 'audit-log',
   idempotency_keys: 'idempotency',
   request_log: 'requests',
   removals: 'retention',

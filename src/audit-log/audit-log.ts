@@ -118,12 +118,16 @@ export async function list(
   const where = conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `)
   const columns = sql.raw('id, at, actor_kind, actor, action, resource_kind, resource_id, details, address, request_id')
   const ofPartners = sql`select partner_id, ${columns} from audit_log where ${where} order by id desc limit ${take}`
+  const ofReaders = sql`select partner_id, ${columns} from disclosures where ${where} order by id desc limit ${take}`
   const ofInstallation = sql`
     select null as partner_id, ${columns} from installation_audit_log where ${where} order by id desc limit ${take}`
   const { rows } =
     partnerId === undefined
-      ? await sql<Entry>`(${ofPartners}) union all (${ofInstallation}) order by id desc limit ${take}`.execute(db)
-      : await sql<Entry>`${ofPartners}`.execute(db)
+      ? await sql<Entry>`
+          (${ofPartners}) union all (${ofReaders}) union all (${ofInstallation}) order by id desc limit ${take}`.execute(
+          db,
+        )
+      : await sql<Entry>`(${ofPartners}) union all (${ofReaders}) order by id desc limit ${take}`.execute(db)
   return rows
 }
 

@@ -114,6 +114,8 @@ function appGrants({ name }: AppRole, session: Session): string[] {
     `grant execute on function public.analyze_tables(text[]) to ${role}`,
     // Removes old addresses from the audit log, and nothing else.
     `grant execute on function public.forget_audit_addresses(timestamptz, integer) to ${role}`,
+    // Removes old disclosures, and nothing else.
+    `grant execute on function public.forget_disclosures(timestamptz, integer) to ${role}`,
     // Make partitions of this month and the next, and drop events that nothing reads.
     `grant execute on function public.make_partitions(text), public.drop_old_events(timestamptz) to ${role}`,
     // Refuses to do anything on a live database.

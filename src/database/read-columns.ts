@@ -13,6 +13,7 @@ const readable = {
   bankRecords:
     'sequence rail bankFileId messageId entryKey line reference outcome reason createdAt movementId account bookedOn amount bankReference recoveryId message',
   bankStatements: 'rail account day coversFrom electronicNumber legalNumber opening closing currency bankFileId',
+  disclosures: 'partnerId id at actorKind actor action resourceKind resourceId details address requestId',
   eventFeeds: 'partnerId lastPosition',
   events: 'partnerId id type resourceId sequence data createdAt position metadata',
   feeCollections: 'partnerId payCycleId currency covered collected',

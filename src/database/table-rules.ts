@@ -25,6 +25,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   bankReconciliations: 'permanent',
   bankRecords: 'append-only',
   bankStatements: { changes: ['opening', 'closing', 'coversFrom', 'bankFileId'] },
+  disclosures: 'append-only',
   eventFeeds: 'permanent',
   events: { changes: ['position', 'metadata'] },
   feeCollections: 'permanent',

@@ -77,6 +77,19 @@ export type DB = {
     currency: Currency
     bankFileId: string
   }
+  disclosures: {
+    partnerId: string | null
+    id: string
+    at: Date
+    actorKind: 'api_key' | 'cli' | 'operator_key' | 'user'
+    actor: string
+    action: string
+    resourceKind: Generated<string>
+    resourceId: string
+    details: unknown
+    address: string | null
+    requestId: string | null
+  }
   eventFeeds: {
     partnerId: string
     lastPosition: bigint

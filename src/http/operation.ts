@@ -77,6 +77,8 @@ export type OperationResponse = {
   storedBody?: unknown
   /** Recorded in the same transaction; omitted if nothing changed. */
   audit?: Audit | readonly Audit[] | undefined
+  /** Recorded before the response is sent: the response shows bank accounts or dates of birth. */
+  disclosed?: Disclosed | undefined
 }
 
 /**
@@ -91,8 +93,15 @@ export type Audit = Omit<auditLog.Change, 'resourceId'> & {
   now?: Date
 }
 
+/** What a response shows of people, for the trace; see `Disclosure`. @property partnerId if it is not that of the caller */
+export type Disclosed = auditLog.Change & { partnerId?: string | null }
+
 /** A file that is streamed. Its response is not stored for an idempotency key: it may be large, and reading again is harmless. */
-export type Download = { headers: Record<string, string>; parts: AsyncIterable<string> }
+export type Download = {
+  headers: Record<string, string>
+  parts: AsyncIterable<string>
+  disclosed?: Disclosed | undefined
+}
 
 /** How an operation that is more than one read or write is carried out: in reads and writes, of which the last one responds. */
 type Steps = {
@@ -100,7 +109,7 @@ type Steps = {
   write(work: (tx: Tx) => Promise<OperationResponse>, db?: Db): Promise<Done>
   /** See `Work.read`. */
   read(work: (reader: Reader) => Promise<OperationResponse>): Promise<Done>
-  download(file: Download): Done
+  download(file: Download): Promise<Done>
 }
 /** The response that was sent, or returned to a command. */
 export type Done = { readonly done: unknown }

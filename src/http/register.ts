@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type * as auditLog from '../audit-log/audit-log.ts'
+import { DisclosureLog } from '../audit-log/disclosures.ts'
 import { type Declaration, describe } from '../contract/description.ts'
 import { representationApplied } from '../contract/prefer.ts'
 import { actorOf } from './admission/actor.ts'
@@ -13,6 +14,7 @@ import { idleConnectionMsMax, keepOpenFor } from './server/connections.ts'
 import type { ApiContext, App } from './server/server.ts'
 import {
   type CompleteResponse,
+  disclosureOf,
   read,
   withBatchIdempotency,
   withIdempotency,
@@ -28,8 +30,9 @@ export function registerOperations<Context extends ServedContext>(
   context: Context,
   operations: readonly Operation<Context>[],
 ): void {
+  const disclosures = new DisclosureLog(context.db)
   for (const each of operations) {
-    const route = routeOf(each, context)
+    const route = routeOf(each, { context, disclosures })
     const { fileBody, csvBody, bytesBody, fileBytesMax = anyFile.fileBytesMax } = each
     if ((fileBody ?? csvBody ?? bytesBody) === undefined) app.route(route)
     else
@@ -43,14 +46,16 @@ export function registerOperations<Context extends ServedContext>(
 
 type Route = Parameters<App['route']>[0]
 
-function routeOf<Context extends ServedContext>(operation: Operation<Context>, context: Context): Route {
+type Serving<Context> = { context: Context; disclosures: DisclosureLog }
+
+function routeOf<Context extends ServedContext>(operation: Operation<Context>, serving: Serving<Context>): Route {
   const { method, path, deprecated } = operation
   const { scope, roles, session, isForOperators, partnerRoles, console, isPublic } = operation
   const { arrivalMsMax, answerMsMax, isNeverShed, showsAccounts, bodyBytesMax: bodyLimit } = operation
   const isOfConsole = path.startsWith('/console/')
   const credential = isPublic || isOfConsole ? 'none' : session ? 'session' : 'key'
   const schema = describe(operation as Declaration, { credential, isDeprecated: deprecated !== undefined })
-  const handler = handlerOf(operation, context)
+  const handler = handlerOf(operation, serving)
   const config = {
     ...{ scope, roles, session, isForOperators, partnerRoles, console, deprecated },
     ...{ arrivalMsMax, answerMsMax, isNeverShed, showsAccounts, isBatched: 'batch' in operation || undefined },
@@ -78,9 +83,12 @@ function withoutIdempotency(handler: Handler): Handler {
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-function handlerOf<Context extends ServedContext>(operation: Operation<Context>, context: Context): Handler {
+function handlerOf<Context extends ServedContext>(
+  operation: Operation<Context>,
+  { context, disclosures }: Serving<Context>,
+): Handler {
   const { db, batchDb = db } = context
-  const reading = { db, reader: 'isPrepared' in operation ? batchDb : db }
+  const reading = { db, reader: 'isPrepared' in operation ? batchDb : db, disclosures }
   const complete = completion(operation)
   if ('batch' in operation) {
     const { submit, respond } = operation.batch
@@ -110,9 +118,12 @@ function handlerOf<Context extends ServedContext>(operation: Operation<Context>,
               done: await withIdempotency(writeDb, request, reply, async tx => complete(await work(tx), call)),
             }),
             read: async work => ({
-              done: await read({ db }, request, reply, async reader => complete(await work(reader), call)),
+              done: await read({ db, disclosures }, request, reply, async reader => complete(await work(reader), call)),
             }),
-            download: file => ({ done: sendParts(request, reply, file) }),
+            download: async file => {
+              if (file.disclosed !== undefined) await disclosures.record(disclosureOf(request, file.disclosed))
+              return { done: sendParts(request, reply, file) }
+            },
           })
           return sentBy(done)
         }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
+import { type Disclosure, type DisclosureLog, recordDisclosures } from '../audit-log/disclosures.ts'
 import type { Db, Reader, Tx } from '../database/database.ts'
 import {
   type BatchClaim,
@@ -17,7 +18,7 @@ import {
 import { Problem } from '../kernel/errors.ts'
 import type { Partner } from '../partners/partners.ts'
 import { actorOf } from './admission/actor.ts'
-import type { OperationResponse } from './operation.ts'
+import type { Disclosed, OperationResponse } from './operation.ts'
 import { recordAudit } from './record-audit.ts'
 
 /** The response of an operation, complete. */
@@ -70,7 +71,20 @@ async function audited(
     const { partner, now } = request as { partner?: Partner; now: Date }
     await recordAudit(tx, response, { actor: actorOf(request), partnerId: partner?.id ?? null, now })
   }
+  if (response.disclosed !== undefined)
+    await recordDisclosures(tx, [disclosureOf(request, response.disclosed)], { isDurable: true })
   return response
+}
+
+/** The trace of what a response to a request shows. */
+export function disclosureOf(request: FastifyRequest, { partnerId, ...disclosed }: Disclosed): Disclosure {
+  const { partner, now } = request as { partner?: Partner; now: Date }
+  return {
+    partnerId: partnerId === undefined ? (partner?.id ?? null) : partnerId,
+    actor: actorOf(request),
+    disclosed,
+    now,
+  }
 }
 
 /**
@@ -142,13 +156,15 @@ export async function withStartedWork<Result>(
  * @param reader what it reads with, if it has no key: the claim of a key waits longer for a lock than the connections of batches do
  */
 export async function read(
-  { db, reader = db }: { db: Db; reader?: Reader },
+  { db, reader = db, disclosures }: { db: Db; reader?: Reader; disclosures: DisclosureLog },
   request: FastifyRequest,
   reply: FastifyReply,
   work: (reader: Reader) => Promise<CompleteResponse>,
 ): Promise<FastifyReply> {
   if (request.idempotencyKey !== undefined) return await withIdempotency(db, request, reply, work)
-  return send(reply, stored(await work(reader)))
+  const response = await work(reader)
+  if (response.disclosed !== undefined) await disclosures.record(disclosureOf(request, response.disclosed))
+  return send(reply, stored(response))
 }
 
 const turns = new Map<string, Promise<void>>()

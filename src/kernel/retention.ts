@@ -61,6 +61,14 @@ export const retentionKinds = {
     setting: { name: 'MIDMONTH_AUDIT_ADDRESS_DAYS', min: 7, max: 3_650 },
     reason: 'An incident is followed up by then. The rest of an entry is kept for ever; see docs/operations/audit.md.',
   },
+  disclosures: {
+    what: 'entries of the audit log about reading bank accounts and dates of birth',
+    holds: 'ids of keys, users and members, IP addresses',
+    after: 'the entry',
+    days: 180,
+    setting: { name: 'MIDMONTH_DISCLOSURE_DAYS', min: 30, max: 3_650 },
+    reason: 'A leak is often noticed months later, and a busy partner leaves a million entries a day.',
+  },
 } as const satisfies Record<string, Rule>
 
 type Rule = {

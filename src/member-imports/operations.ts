@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery, refuseSkipWith } from '../contract/list.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
+import { maskRow } from '../http/masked-accounts.ts'
 import { named, type Operation, type OperationResponse, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -158,7 +159,16 @@ const getJobResults = operation({
     const asked = { partnerId: partner.id, importId: params.jobId, filter }
     if (call.prefersCsv) {
       const { columns } = await memberImports.find(context.db, asked)
-      return download({ headers: csvHeaders(`${asked.importId}.csv`), parts: csvOf(context.db, asked, columns) })
+      const headers = csvHeaders(`${asked.importId}.csv`)
+      const isMasked = call.user !== undefined
+      const parts = csvOf(context.db, asked, { columns, isMasked })
+      if (isMasked || !columns.some(isDisclosed)) return download({ headers, parts })
+      const details = { count: await countResults(context.db, asked), filter }
+      return download({
+        headers,
+        parts,
+        disclosed: { action: 'member_job.export', resourceId: asked.importId, details },
+      })
     }
     return await read(async reader => {
       const page = pageOf(query)
@@ -293,10 +303,13 @@ function resultBody({ step, row, action, outcome, memberId, email, message }: Re
   return { step, row: row === null ? null : String(row), action, outcome, memberId, email, message }
 }
 
+// As in a list of members.
+const isDisclosed = (column: Column) => ['account_number', 'iban', 'dob'].includes(column)
+
 async function* csvOf(
   db: Db,
   asked: { partnerId: string; importId: string; filter: object },
-  columns: readonly Column[],
+  { columns, isMasked }: { columns: readonly Column[]; isMasked: boolean },
 ): AsyncGenerator<string> {
   const header = ['row', 'action', 'outcome', 'member_id', 'message', ...columns]
   yield csvLines([header])
@@ -309,7 +322,7 @@ async function* csvOf(
       results.map(result => [
         ...[result.row === null ? '' : String(result.row), result.action, result.outcome],
         ...[result.memberId ?? '', result.message ?? ''],
-        ...fileCells(result, columns),
+        ...fileCells(isMasked ? maskRow(result) : result, columns),
       ]),
     )
   }

@@ -12,7 +12,7 @@ const Reason = Type.String({ pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$', minLeng
 
 const params = Type.Object({ memberId: Id('member') })
 
-/** Reveals the bank account, which every other response to a user masks. */
+/** Reveals the bank account and the date of birth, which every other response to a user masks. */
 const revealAccount = consoleOperation({
   route: 'POST /console/v1/members/:memberId/account',
   console: 'user',
@@ -20,10 +20,12 @@ const revealAccount = consoleOperation({
   params,
   body: strictObject({ reason: Reason }),
   async write(tx, { partner, params: { memberId }, body: { reason } }) {
-    const { accountDetails } = await members.find(tx, { partnerId: partner.id, memberId })
-    if (accountDetails === null) throw problem('NotFound', 'The member has no bank account')
-    const audit = { action: 'member.reveal', details: { reason, lastFour: lastFour(accountDetails) } } as const
-    return { body: { accountDetails }, resourceId: memberId, audit }
+    const { accountDetails, dob } = await members.find(tx, { partnerId: partner.id, memberId })
+    if (accountDetails === null && dob === null)
+      throw problem('NotFound', 'The member has neither a bank account nor a date of birth')
+    const details = { reason, lastFour: accountDetails === null ? null : lastFour(accountDetails) }
+    const audit = { action: 'member.reveal', details } as const
+    return { body: { accountDetails, dob }, resourceId: memberId, audit }
   },
 })
 

@@ -2,9 +2,9 @@ import { Type } from 'typebox'
 import { cursorOf, pageOf } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { maskAccount } from '../http/masked-accounts.ts'
+import { maskAccount, maskedDay } from '../http/masked-accounts.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
-import { type Call, named, operationWith } from '../http/operation.ts'
+import { type Call, type Disclosed, named, operationWith } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import * as metadata from '../metadata/metadata.ts'
@@ -76,14 +76,23 @@ const getMembers = operation({
     const asked = { partnerId: call.partner.id, filter }
     if (call.prefersCsv) {
       const pages = members.listAll(call.context.db, asked)
-      const parts = fileOf(call.user === undefined ? pages : masked(pages))
-      return download({ headers: csvHeaders('members.csv'), parts })
+      const headers = csvHeaders('members.csv')
+      if (call.user !== undefined) return download({ headers, parts: fileOf(masked(pages)) })
+      const count = await members.count(call.context.db, asked)
+      return download({
+        headers,
+        parts: fileOf(pages),
+        disclosed: disclosedBy('member.export', call, { filter, count }),
+      })
     }
     return await read(async reader => {
       const page = pageOf(call.query)
       const found = await members.list(reader, { ...asked, page, cursor: cursorOf(call.query) })
       const total = await members.count(reader, asked)
-      return { body: { members: await bodiesOf(reader, call, found), total, ...page } }
+      return {
+        body: { members: await bodiesOf(reader, call, found), total, ...page },
+        disclosed: disclosedBy('member.read', call, { filter, count: found.length }),
+      }
     })
   },
 })
@@ -100,7 +109,8 @@ const getMember = operation({
   async read(reader, call) {
     const { memberId } = call.params
     const member = await members.find(reader, { partnerId: call.partner.id, memberId })
-    return { body: await bodyOf(reader, call, member) }
+    const disclosed = { action: 'member.read', resourceId: memberId, details: { count: 1 } } as const
+    return { body: await bodyOf(reader, call, member), disclosed: call.user === undefined ? disclosed : undefined }
   },
 })
 
@@ -217,11 +227,24 @@ async function bodiesOf(db: Reader, { partner, prefersRepresentation }: Caller, 
   return bodies.map(body => ({ ...body, metadata: all.get(body.memberId) }))
 }
 
+/** The trace of a list. Users of the console see it masked. Filters that name a person are only counted: entries outlive the person. */
+function disclosedBy(
+  action: 'member.read' | 'member.export',
+  { partner, user }: Pick<Call, 'partner' | 'user'>,
+  { filter, count }: { filter: members.MemberFilter; count: number },
+): Disclosed | undefined {
+  if (user !== undefined || count === 0) return undefined
+  const { statuses, ...naming } = filter
+  const named = Object.entries(naming).map(([name, value]) => [name, Array.isArray(value) ? value.length : 1])
+  return { action, resourceId: partner.id, details: { count, filter: { statuses, ...Object.fromEntries(named) } } }
+}
+
 /** The members as a user of the console sees them. */
 async function* masked(pages: AsyncIterable<members.Member[]>): AsyncGenerator<members.Member[]> {
   for await (const page of pages)
     yield page.map(member => ({
       ...member,
       accountDetails: member.accountDetails === null ? null : maskAccount(member.accountDetails),
+      dob: member.dob === null ? null : maskedDay,
     }))
 }

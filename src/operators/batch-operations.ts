@@ -95,7 +95,9 @@ const listBatchPayments = operation({
       ...payment,
       amount: toWire({ amount, currency }),
     }))
-    return { body: { payments, hasMore } }
+    const details = { count: payments.length }
+    const disclosed = { action: 'payout_batch.read', resourceId: batchId, details } as const
+    return { body: { payments, hasMore }, disclosed: payments.length === 0 ? undefined : disclosed }
   },
 })
 

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
+import type { Details } from '../audit-log/audit-log.ts'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
-import { named, operationWith } from '../http/operation.ts'
+import { type Disclosed, named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
@@ -31,7 +32,10 @@ const listPayoutExceptions = operation({
     const { take } = pageOf(query)
     const found = await exceptions.list(reader, { state, before: after, take: take + 1 })
     const { rows, hasMore } = cutPage(found, { take })
-    return { body: { exceptions: rows.map(exceptionView), hasMore } }
+    return {
+      body: { exceptions: rows.map(exceptionView), hasMore },
+      disclosed: disclosedBy(rows, { resourceId: 'payout_exceptions', filter: { state } }),
+    }
   },
 })
 
@@ -50,7 +54,10 @@ const getPayoutException = operation({
     }))
     const [proposal] = await listProposals(reader, [found.id])
     const more = { proposal: proposalView(proposal), proposals: proposed, isBookedElsewhere }
-    return { body: { ...exceptionView(found), ...more } }
+    return {
+      body: { ...exceptionView(found), ...more },
+      disclosed: disclosedBy([found], { resourceId: found.id, partnerId: found.partnerId }),
+    }
   },
 })
 
@@ -155,6 +162,16 @@ function decisionOf({
     throw problem('BodyValidation', message, { path: 'reference' })
   }
   return { decision, partnerId: required('partnerId', partnerId), reference, payCycleId }
+}
+
+/** The trace of exceptions in which the bank says something about the money: it may name people. */
+function disclosedBy(
+  found: readonly { bankText: string | null }[],
+  { resourceId, partnerId = null, filter }: { resourceId: string; partnerId?: string | null; filter?: Details },
+): Disclosed | undefined {
+  const count = found.filter(({ bankText }) => bankText !== null).length
+  if (count === 0) return undefined
+  return { action: 'payout_exception.read', resourceId, partnerId, details: { count, filter } }
 }
 
 async function requireException(db: Reader, id: string): Promise<exceptions.Exception> {

@@ -1,5 +1,6 @@
 import type { RawBuilder } from 'kysely'
 import * as auditLog from '../audit-log/audit-log.ts'
+import { oldDisclosures } from '../audit-log/disclosures.ts'
 import { type Reader, sql } from '../database/database.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention, type RetentionKind, retentionKinds } from '../kernel/retention.ts'
@@ -22,6 +23,7 @@ const oldOf: { readonly [Kind in RemovedKind]: (old: Old) => RawBuilder<unknown>
   requests: requests.oldRequests,
   webhookDeliveries: deliveries.oldDeliveries,
   auditAddresses: auditLog.oldAddresses,
+  disclosures: oldDisclosures,
 }
 export const removedKinds = Object.keys(oldOf) as RemovedKind[]
 

@@ -1,4 +1,5 @@
 import * as auditLog from '../audit-log/audit-log.ts'
+import { removeOldDisclosures } from '../audit-log/disclosures.ts'
 import type { Db } from '../database/database.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention } from '../kernel/retention.ts'
@@ -30,6 +31,7 @@ const kinds: { readonly [Name in RemovedKind]: Kind } = {
   // With the clock of one partner, deliveries that others still need would be deleted.
   webhookDeliveries: { time: 'real', removeSome: chunked(deliveries.removeOld) },
   auditAddresses: { time: 'real', removeSome: chunked(auditLog.removeOldAddresses) },
+  disclosures: { time: 'real', removeSome: chunked(removeOldDisclosures) },
 }
 
 export function retentionTasks(retention: Retention) {

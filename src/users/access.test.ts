@@ -226,8 +226,9 @@ describe('a session', () => {
     expect(looks.body.requests).toEqual([])
   })
 
-  test('shows no account number to any role in any response, and reveals one to an admin or a payroll clerk who gives a reason', async () => {
+  test('shows no account number and no date of birth to any role in any response, and reveals them to an admin or a payroll clerk who gives a reason', async () => {
     const { accountNumber } = goodAccount
+    const dob = '1990-06-24'
     const amount = { amount: 2_000, currency: 'GBP' }
     const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
     const { withdrawalIntentId } = intent.body
@@ -235,14 +236,17 @@ describe('a session', () => {
     const done = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
     await harness.call('PATCH', `/v1/members/${memberId}`, {
       headers: { 'x-request-id': 'changed-account' },
-      body: { accountDetails: { ...goodAccount, accountHolder: 'S Okafor' } },
+      body: { accountDetails: { ...goodAccount, accountHolder: 'S Okafor' }, dob },
     })
+    const listed = { type: 'Update', memberId, accountDetails: { ...goodAccount, accountHolder: 'S Okafor' }, dob }
+    const job = await harness.call('POST', '/v1/members/jobs', { body: { actions: [listed] } })
+    await harness.runTask('apply-member-imports')
     const hook = (await harness.call('POST', '/v1/webhooks', { body: { url: 'https://example.com/hook' } })).body.id
     await harness.flushRequestLog()
     const [run] = (await harness.call('GET', '/v1/pay/runs')).body.payRuns
     const ids = {
       ...{ memberId, withdrawalIntentId, withdrawalId: locatedId(done), payRunId: run.id },
-      ...{ payCycleId: harness.payCycle.id, webhookId: hook, requestId: 'changed-account' },
+      ...{ payCycleId: harness.payCycle.id, webhookId: hook, requestId: 'changed-account', jobId: job.body.jobId },
     }
     const reads = operations.filter(
       ({ method, operationId }) => method === 'GET' && operationId !== 'getSandboxTestValues',
@@ -253,12 +257,13 @@ describe('a session', () => {
         for (const accept of types) {
           const { text } = await user.call('GET', fill(path, ids), { headers: { accept } })
           expect(text, `${operationId} for ${role}`).not.toContain(accountNumber)
+          expect(text, `${operationId} for ${role}`).not.toContain(dob)
         }
       const reveal = await user.call('POST', `/console/v1/members/${memberId}/account`, {
         body: { reason: 'She asks which account' },
       })
       expect(reveal.status, role).toBe(['operator', 'admin', 'payroll'].includes(role) ? 200 : 403)
-      expect(reveal.text.includes(accountNumber), role).toBe(reveal.status === 200)
+      for (const secret of [accountNumber, dob]) expect(reveal.text.includes(secret), role).toBe(reveal.status === 200)
     }
     expect((await admin.call('GET', '/v1/sandbox/test-values')).body.accounts[0].accountNumber).toMatch(/^[0-9]{8}$/)
     expect((await admin.call('GET', `/v1/members/${memberId}`)).body.accountDetails).toEqual({

@@ -105,10 +105,15 @@ const getWithdrawalIntent = operation({
   success: { description: 'The intent.', schema: WithdrawalIntent },
   problems: ['NotFound'],
   async read(reader, call) {
-    const { partner, now, params, context } = call
+    const { partner, user, now, params, context } = call
     const intent = await intents.find(reader, { partnerId: partner.id, intentId: params.withdrawalIntentId })
     const found = await metadata.find(reader, { partnerId: partner.id, resourceId: intent.id })
-    return { body: intentBody(intent, { metadata: found, now, context }) }
+    const disclosed = { action: 'withdrawal_intent.read', resourceId: intent.id, details: { count: 1 } } as const
+    return {
+      body: intentBody(intent, { metadata: found, now, context }),
+      // Users of the console see the account masked.
+      disclosed: user === undefined ? disclosed : undefined,
+    }
   },
 })
 

@@ -9,6 +9,7 @@ import {
   toDecimal,
   type WithdrawalWithStatus,
 } from '@midmonth/sdk'
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act, actUnlessUndone, announce } from '../act.ts'
@@ -49,6 +50,7 @@ function LoadedMember({ member }: { member: Member }) {
   const { memberId, firstName, lastName, status } = member
   /** The field to focus in the form; empty for the first. */
   const [changing, setChanging] = useState<string>()
+  const masked = useMasked(member)
   const balance = useLoaded(`member-balance ${memberId}`, () => api.members.getBalance(memberId))
   const support = useLoaded(`member-support ${memberId}`, () =>
     send<Support>('GET', `/console/v1/members/${memberId}/support`),
@@ -110,8 +112,7 @@ function LoadedMember({ member }: { member: Member }) {
               ['Worker id', <Id key="worker" id={member.workerId} isWhole />],
               ['Tier', member.tier],
               ['Phone', member.phone ?? '–'],
-              ['Account', <Account key="account" memberId={memberId} account={member.accountDetails} />],
-              ['Date of birth', <Day key="dob" day={member.dob} />],
+              ...masked,
               ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
             ]}
           />
@@ -295,34 +296,45 @@ const refusedColumns: Column<Support['refused'][number]>[] = [
 
 type AccountDetails = BankAccountUK | BankAccountEU
 
-/** Masks the account until the reader gives a reason for the audit log. */
-function Account({ memberId, account }: { memberId: MemberId; account: AccountDetails | null }) {
-  const [revealed, setRevealed] = useState<AccountDetails>()
-  if (account === null) return <>None</>
+/** The bank account and the date of birth, masked until the reader gives a reason for the audit log. */
+function useMasked({ memberId, accountDetails: account, dob }: Member): [string, ComponentChildren][] {
+  const [revealed, setRevealed] = useState<{ accountDetails: AccountDetails | null; dob: string | null }>()
+  const reveal = async (reason: string) => {
+    setRevealed(await send('POST', `/console/v1/members/${memberId}/account`, { body: { reason } }))
+  }
+  const hasAny = account !== null || dob !== null
+  const button =
+    revealed === undefined ? (
+      <DrawerButton look={TextButton} text="Show" title="Show the account and date of birth">
+        {() => (
+          <Form submit="Show" onSubmit={({ reason = '' }) => reveal(reason)}>
+            <Field label="Reason" name="reason" note="Recorded in the audit log with your name" isRequired />
+          </Form>
+        )}
+      </DrawerButton>
+    ) : (
+      <TextButton act={() => setRevealed(undefined)}>Hide</TextButton>
+    )
+  return [
+    [
+      'Account',
+      <span key="account" class="account">
+        {account === null ? 'None' : <AccountNumber account={account} revealed={revealed?.accountDetails ?? null} />}
+        {hasAny && may('payroll') && button}
+      </span>,
+    ],
+    ['Date of birth', dob === null || revealed === undefined ? (dob ?? '–') : <Day key="dob" day={revealed.dob} />],
+  ]
+}
+
+function AccountNumber({ account, revealed }: { account: AccountDetails; revealed: AccountDetails | null }) {
   const numberOf = (details: AccountDetails) =>
     'iban' in details ? details.iban : `${details.sortCode} ${details.accountNumber}`
-  const reveal = async (reason: string) => {
-    const path = `/console/v1/members/${memberId}/account`
-    const { accountDetails } = await send<{ accountDetails: AccountDetails }>('POST', path, { body: { reason } })
-    setRevealed(accountDetails)
-  }
   return (
-    <span class="account">
+    <>
       <span>{account.accountHolder}</span>
-      <code>{revealed === undefined ? `•••• ${numberOf(account).slice(-4)}` : numberOf(revealed)}</code>
-      {may('payroll') &&
-        (revealed === undefined ? (
-          <DrawerButton look={TextButton} text="Show" title="Show the account">
-            {() => (
-              <Form submit="Show" onSubmit={({ reason = '' }) => reveal(reason)}>
-                <Field label="Reason" name="reason" note="Recorded in the audit log with your name" isRequired />
-              </Form>
-            )}
-          </DrawerButton>
-        ) : (
-          <TextButton act={() => setRevealed(undefined)}>Hide</TextButton>
-        ))}
-    </span>
+      <code>{revealed === null ? `•••• ${numberOf(account).slice(-4)}` : numberOf(revealed)}</code>
+    </>
   )
 }
 

@@ -1,0 +1,251 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Receiver, startReceiver } from '../servers/receiver.ts'
+import { midmonth, newDatabase, processesNaming, type Service, start, tamper, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
+
+/** Values that occur nowhere else, one set for each way in. Found again in any spelling that the program might give them. */
+const people = {
+  api: {
+    ...{
+      email: 'Zebediah.Quux@canary-api.example',
+      firstName: 'Zebediahapi',
+      lastName: 'Quuxapi',
+      phone: '+447700900117',
+    },
+    ...{ workerId: 'CANARY-API-1', dob: '1971-01-17', gender: 'NonBinary' },
+    accountDetails: { accountHolder: 'Holder Canaryapi', sortCode: '089999', accountNumber: '66374958' },
+  },
+  euro: {
+    ...{ email: 'ottilie@canary-euro.example', firstName: 'Ottilieeuro', lastName: 'Quuxeuro', phone: '+491701234567' },
+    ...{ workerId: 'CANARY-EURO-1', dob: '1972-02-27' },
+    accountDetails: { accountHolder: 'Holder Canaryeuro', iban: 'DE02120300000000202051' },
+  },
+  job: {
+    ...{ email: 'job@canary-job.example', firstName: 'Jobfirst', lastName: 'Quuxjob', phone: '+447700900228' },
+    ...{ workerId: 'CANARY-JOB-1', dob: '1973-03-13' },
+    accountDetails: { accountHolder: 'Holder Canaryjob', sortCode: '107999', accountNumber: '88837491' },
+  },
+  file: {
+    ...{ email: 'file@canary-file.example', firstName: 'Filefirst', lastName: 'Quuxfile', phone: '+447700900339' },
+    ...{ workerId: 'CANARY-FILE-1', dob: '1974-04-14' },
+    accountDetails: { accountHolder: 'Holder Canaryfile', iban: 'FR1420041010050500013M02606' },
+  },
+  refused: {
+    ...{ email: 'refused@canary-refused', firstName: 'Refusedfirst', lastName: 'Quuxrefused', phone: '+44 canary 77' },
+    ...{ workerId: 'CANARY-REFUSED-1', dob: '2075-05-15' },
+    accountDetails: { accountHolder: 'Holder Canaryrefused', sortCode: '089998', accountNumber: '12345678' },
+  },
+}
+const canaries = Object.values(people).flatMap(({ accountDetails, ...person }) =>
+  Object.entries({ ...person, ...accountDetails })
+    // Too common to be found by chance only.
+    .filter(([name]) => name !== 'gender' && name !== 'sortCode')
+    .map(([, value]) => value),
+)
+
+/** The canaries in a text, in any case, also as bytes that PostgreSQL or JSON shows in hexadecimal or base64. */
+function foundIn(text: string): string[] {
+  const lower = text.toLowerCase()
+  return canaries.filter(canary =>
+    [canary, Buffer.from(canary).toString('hex'), encodeURIComponent(canary)].some(form =>
+      lower.includes(form.toLowerCase()),
+    ),
+  )
+}
+
+let folder: string
+let receiver: Receiver
+let settings: { DATABASE_URL: string; DATABASE_OWNER_URL: string }
+let service: Service
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'midmonth-privacy-'))
+  receiver = await startReceiver()
+  settings = await newDatabase({ hasDemo: true })
+  service = await start({ ...settings, TMPDIR: folder, MIDMONTH_LOG_LEVEL: 'trace' })
+  await live()
+})
+afterAll(async () => {
+  await tidyUp()
+  await receiver.stop()
+  rmSync(folder, { recursive: true })
+})
+
+type Options = { body?: object | string; type?: string; headers?: Record<string, string> }
+async function call(method: string, route: string, { body, type = 'application/json', headers = {} }: Options = {}) {
+  const response = await fetch(service.address + route, {
+    method,
+    headers: { 'x-api-key': service.key, ...headers, ...(body === undefined ? {} : { 'content-type': type }) },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, text, body: text.startsWith('{') ? JSON.parse(text) : text }
+}
+// biome-ignore lint/suspicious/noExplicitAny: a test that reads a wrong field fails anyway.
+async function succeed(method: string, route: string, options: Options = {}): Promise<any> {
+  const { status, text, body } = await call(method, route, options)
+  expect(status, `${method} ${route}: ${text}`).toBeLessThan(300)
+  return body
+}
+
+/** What happens to the people: they are invited, imported and changed, withdraw, and are refused in every way. */
+async function live(): Promise<void> {
+  await succeed('POST', '/v1/webhooks', { body: { url: receiver.url } })
+  const ofApi = await succeed('POST', '/v1/members', {
+    body: { ...people.api, tier: 'Bronze' },
+    headers: { 'x-idempotency-key': 'invite-1' },
+  })
+  const ofEuro = await succeed('POST', '/v1/members', { body: { ...people.euro, tier: 'Silver EU' } })
+  const { jobId } = await succeed('POST', '/v1/members/jobs', {
+    body: { actions: [{ type: 'Add', ...people.job, tier: 'Bronze' }] },
+  })
+  const progress = async () => (await succeed('GET', `/v1/members/jobs/${jobId}`)).progress.type
+  await vi.waitUntil(async () => (await progress()) === 'Completed', wait)
+  await call('PUT', '/v2/members/jobs/csv', { body: fileOf([people.file]), type: 'text/csv' })
+  for (const dryRun of ['', '?dryRun=true'])
+    await call('PUT', `/v2/members/jobs/csv${dryRun}`, {
+      body: fileOf([people.file, people.refused]),
+      type: 'text/csv',
+    })
+  // Without a header, the first person takes its place.
+  await call('PUT', '/v1/members/jobs/csv', { body: fileOf([people.file]).replace(/^.*\n/, ''), type: 'text/csv' })
+  // They would offboard the demo's members, so they wait for review, and other jobs wait for them.
+  for (const { id, progress } of (await succeed('GET', '/v1/members/jobs')).jobs)
+    if (progress.type === 'AwaitingReview') await succeed('POST', `/v1/members/jobs/${id}/reject`)
+  const { memberId } = ofApi
+  for (const id of [memberId, ofEuro.memberId]) await call('POST', `/v1/members/${id}/activate`)
+  const money = { amount: 60_000, currency: 'GBP' }
+  await succeed('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money }] } })
+  const intent = { body: { memberId, amount: { amount: 5_000, currency: 'GBP' } } }
+  const { withdrawalIntentId } = await succeed('POST', '/v1/pay/withdrawals/intent', intent)
+  await succeed('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  await refuse(memberId)
+  // Long enough for the bank and the webhooks of the sandbox.
+  const paid = async () => receiver.bodies().some(({ type }) => type === 'withdrawal.paid')
+  await call('POST', '/v1/sandbox/clock', { body: { by: 'PT12H' } })
+  await vi.waitUntil(paid, wait)
+}
+
+const wait = { timeout: 60_000, interval: 100 }
+
+async function refuse(memberId: string): Promise<void> {
+  const { email, phone, accountDetails, firstName, workerId } = people.refused
+  await call('POST', '/v1/members', { body: { ...people.refused, tier: 'Bronze' } })
+  await call('POST', '/v1/members', { body: { ...people.api, tier: 'Bronze' } })
+  await call('POST', '/v1/members', { body: { ...people.job, tier: email } })
+  await call('PATCH', `/v1/members/${memberId}`, { body: { phone, accountDetails, [firstName]: 1 } })
+  await call('POST', '/v1/members', { body: `{"email":"${email}","firstName":"${firstName}"` })
+  await call('POST', '/v1/members', { body: email, type: `text/${firstName}` })
+  for (const search of [email, people.api.email, people.api.lastName, workerId]) {
+    const text = encodeURIComponent(search)
+    for (const query of [`search=${text}`, `emails=${text}`, `workerIds=${text}`, `memberIds=${text}`, `${text}=1`])
+      await call('GET', `/v1/members?${query}`)
+    for (const method of ['GET', 'POST', 'DELETE']) await call(method, `/v1/members/${text}`)
+    await call('GET', `/v1/${text}`)
+    await call('GET', `/${text}`)
+  }
+  const payDetails = [{ memberId: people.api.email, money: { amount: 1, currency: people.api.lastName } }]
+  await call('POST', '/v1/pay/run', { body: { payDetails } })
+  // The database itself refuses a row, and its errors quote values.
+  const { api } = people
+  await tamper(settings, `alter table members add constraint broken check (phone <> '+447700900111') not valid`)
+  expect(
+    (await call('PATCH', `/v1/members/${memberId}`, { body: { phone: '+447700900111', lastName: api.lastName } }))
+      .status,
+  ).toBe(500)
+  const action = { type: 'Update', memberId, phone: '+447700900111', firstName: api.firstName }
+  await succeed('POST', '/v1/members/jobs', { body: { actions: [action] } })
+  await vi.waitUntil(() => /steps of a member import failed/.test(service.log()), wait)
+  await tamper(settings, 'alter table members drop constraint broken')
+  const { firstName: ofFile } = people.file
+  await tamper(
+    settings,
+    `alter table member_import_rows add constraint broken check (first_name <> '${ofFile}') not valid`,
+  )
+  const upload = { body: fileOf([people.file]), type: 'text/csv' }
+  expect((await call('PUT', '/v2/members/jobs/csv', upload)).status).toBe(500)
+  await tamper(settings, 'alter table member_import_rows drop constraint broken')
+  // An endpoint that sends back what it likes.
+  receiver.answerWith(500, {}, 'no')
+  await call('PATCH', `/v1/members/${memberId}`, { body: { gender: 'Female' } })
+  receiver.answerWith(200)
+}
+
+function fileOf(rows: (typeof people)['file' | 'refused'][]): string {
+  const header = 'email,first_name,last_name,phone,tier,worker_id,dob,account_holder,iban,sort_code,account_number'
+  const lines = rows.map(({ accountDetails, ...row }) => {
+    const { accountHolder, ...account } = accountDetails
+    const [iban, sortCode, number] =
+      'iban' in account ? [account.iban, '', ''] : ['', account.sortCode, account.accountNumber]
+    const cells = [row.email, row.firstName, row.lastName, row.phone, 'Bronze', row.workerId, row.dob]
+    return [...cells, accountHolder, iban, sortCode, number].join(',')
+  })
+  return `${[header, ...lines].join('\n')}\n`
+}
+
+test('the log has no personal data, even at its most talkative and with errors of the database', () => {
+  expect(service.log()).toMatch(/"level":"error"/)
+  expect(foundIn(service.log())).toEqual([])
+})
+
+test('webhooks carry no personal data', () => {
+  expect(receiver.received.length).toBeGreaterThan(5)
+  expect(foundIn(receiver.received.map(({ headers, body }) => JSON.stringify(headers) + body).join())).toEqual([])
+})
+
+/** Tables that hold personal data, because it is what they are for. */
+const personal = ['members', 'withdrawal_intents', 'member_import_rows', 'member_import_steps']
+
+test('no table holds personal data but those of members, their intents and their imports', async () => {
+  const tables = await tamper(
+    settings,
+    `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = relnamespace
+      where nspname in ('public', 'graphile_worker') and relkind = 'r'`,
+  )
+  const holding: string[] = []
+  for (const { name } of tables) {
+    const [row] = await tamper(settings, `select string_agg(t::text, ' ') as text from ${name} t`)
+    if (foundIn(String(row?.text)).length > 0) holding.push(String(name))
+  }
+  expect(holding.toSorted()).toEqual(personal.toSorted())
+})
+
+test('neither process arguments nor the temporary folder nor printed status have personal data', async () => {
+  const { pid } = service
+  const processes = ['cmdline', 'environ'].map(name => readFileSync(`/proc/${pid}/${name}`, 'utf8'))
+  expect(foundIn(processes.join() + JSON.stringify(processesNaming('midmonth')))).toEqual([])
+  expect(readdirSync(folder, { recursive: true })).toEqual([])
+  for (const args of [
+    ['status', '--json'],
+    ['doctor', '--json'],
+    ['audit', '--json'],
+  ]) {
+    const { stdout, stderr } = await midmonth(args, settings)
+    expect(foundIn(stdout + stderr), args.join(' ')).toEqual([])
+  }
+})
+
+test('the operators’ and partners’ logs of requests, events and changes have no personal data', async () => {
+  const { stdout } = await midmonth(['operator', 'key', 'create', 'Privacy', '--json'], settings)
+  const key = /mmoperator_\w+/.exec(stdout)?.[0] ?? ''
+  const texts = [
+    (await call('GET', '/v1/requests?take=1000')).text,
+    (await call('GET', '/v1/events?take=1000')).text,
+    (await call('GET', '/operator/v1/audit-log?take=1000', { headers: { 'x-api-key': key } })).text,
+  ]
+  for (const text of texts) {
+    expect(text.length).toBeGreaterThan(1_000)
+    expect(foundIn(text)).toEqual([])
+  }
+})
+
+test('the scan finds what is planted', () => {
+  expect(foundIn(`x ${people.api.email.toUpperCase()} ${Buffer.from('Quuxjob').toString('hex')}`)).toEqual([
+    people.api.email,
+    'Quuxjob',
+  ])
+})

@@ -1,6 +1,5 @@
 import type { Db } from '../src/database/database.ts'
 import type { Check, Seals } from '../src/verification/verify.ts'
-import type { InSnapshot } from '../src/verification/whole.ts'
 import { operator } from './actor.ts'
 import { day } from './arguments.ts'
 import { bodyOf } from './client/files.ts'
@@ -23,30 +22,19 @@ ledgerCommand
   .option('--all', 'recompute the sealed transfers as well')
   .examples('ledger verify', 'ledger verify --all')
   .action(async ({ json, all }) => {
-    const [{ sql }, { systemClock }, { readSeals, totals, verify }, { verifyAll }] = await Promise.all([
-      import('../src/database/database.ts'),
+    const [{ systemClock }, { readSeals, totals, verify }, { inSnapshot }] = await Promise.all([
       import('../src/main.ts'),
       import('../src/verification/verify.ts'),
-      import('../src/verification/whole.ts'),
+      import('../src/verification/walks.ts'),
     ])
     // Not by an operation: reading the whole ledger takes longer than a response may, and must also work without a worker.
     const { checks, accounts, seals } = await withDatabase(async db => {
       const startedAt = systemClock()
-      const inSnapshot: InSnapshot = work =>
-        db
-          .transaction()
-          .setIsolationLevel('repeatable read')
-          .setAccessMode('read only')
-          .execute(async tx => {
-            // Blocks no other transaction.
-            await sql`set local statement_timeout = 0`.execute(tx)
-            return await work(tx)
-          })
-      const found = all ? await verifyAll(inSnapshot) : await inSnapshot(verify)
+      const found = await verify(db, { isWhole: all === true })
       await recordResult(db, { startedAt, checks: found })
       return {
         checks: found,
-        ...(await inSnapshot(async tx => ({ accounts: await totals(tx), seals: await readSeals(tx) }))),
+        ...(await inSnapshot(db, async tx => ({ accounts: await totals(tx), seals: await readSeals(tx) }))),
       }
     })
     const broken = checks.filter(check => check.disagreement !== null)

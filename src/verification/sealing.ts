@@ -3,13 +3,14 @@ import { lockByNameIfFree } from '../database/named-locks.ts'
 import { firstId } from '../kernel/ids.ts'
 import type { Clock } from '../kernel/time.ts'
 import { rules, sealedAccounts } from './rules.ts'
-import { type Key, type MemberRange, membersIn } from './slices.ts'
+import { inMembers, isSince, type Key, type MemberRange, membersIn } from './slices.ts'
 import { type Check, queriesOf, verify } from './verify.ts'
+import { findMember } from './walks.ts'
 
 const limits = {
   // Each of them is read one by one in every verification. Shortly after a cycle has closed, more wait for the bank's answer.
   unfinishedMax: 1_000,
-  // A chunk takes about a tenth of a second.
+  // A chunk takes some tenths of a second.
   membersMax: 1_000,
   // A longer step is followed by a shorter one.
   stepMsMax: 2_000,
@@ -43,22 +44,34 @@ export async function findUnsealed(db: Reader, { now }: { now: Date }): Promise<
  * @throws BooksDisagree if the books disagree, in which case the step seals nothing
  */
 export async function seal(db: Db, cycle: Key, now: Clock): Promise<boolean> {
+  const step = await inStep(db, cycle, async tx => {
+    const sealing = await findBegun(tx, cycle)
+    if (sealing === undefined) return (await begin(tx, cycle, now())) ? 'taken' : 'none'
+    if (sealing.sealedAt !== null) return 'none'
+    if (sealing.membersAfter !== null) await sealMembers(tx, { ...sealing, after: sealing.membersAfter })
+    else if (sealing.paidUntil !== null) await sealPayments(tx, { ...sealing, from: sealing.paidUntil })
+    else return 'last'
+    return 'taken'
+  })
+  if (step !== 'last') return step === 'taken'
+  // Not in the last step: its snapshot would be as old as a verification of the whole cycle takes.
+  throwIfBroken(await verify(db, { partnerId: cycle.partnerId }))
+  await inStep(db, cycle, async tx => {
+    const sealing = await findBegun(tx, cycle)
+    if (sealing?.sealedAt === null) await finish(tx, sealing, now())
+  })
+  return false
+}
+
+/** Runs a step in one transaction with one snapshot, unless another run takes one. */
+async function inStep<T>(db: Db, { partnerId }: Key, work: (tx: Tx) => Promise<T>): Promise<T | 'none'> {
   return await db
     .transaction()
     .setIsolationLevel('repeatable read')
     .execute(async tx => {
-      if (!(await lockByNameIfFree(tx, 'sealing of the books of', cycle.partnerId))) return false
+      if (!(await lockByNameIfFree(tx, 'sealing of the books of', partnerId))) return 'none'
       await sql`set local statement_timeout = 0`.execute(tx)
-      const sealing = await findBegun(tx, cycle)
-      if (sealing === undefined) return await begin(tx, cycle, now())
-      if (sealing.sealedAt !== null) return false
-      if (sealing.membersAfter !== null) await sealMembers(tx, { ...sealing, after: sealing.membersAfter })
-      else if (sealing.paidUntil !== null) await sealPayments(tx, { ...sealing, from: sealing.paidUntil })
-      else {
-        await finish(tx, sealing, now())
-        return false
-      }
-      return true
+      return await work(tx)
     })
 }
 
@@ -120,23 +133,27 @@ async function begin(tx: Tx, { partnerId, id }: Key, now: Date): Promise<boolean
  * balance, so all numbers up to the visible count are visible, and no open transaction can add one of them.
  */
 async function sealMembers(tx: Tx, { partnerId, payCycleId, after }: Sealing & { after: string }): Promise<void> {
-  const { rows } = await sql<{ last: string | null; count: number }>`
-    select max(member_id) as last, count(*)::integer as count
-      from (select distinct member_id from ledger_balances
-             where partner_id = ${partnerId} and member_id > ${after} order by member_id limit ${limits.membersMax}) m`.execute(
+  const { rows } = await sql<{ from: Date | null }>`
+    select max(unsealed_from) as from from ledger_seals where partner_id = ${partnerId} and sealed_at is not null`.execute(
     tx,
   )
-  const { last = null, count = 0 } = rows[0] ?? {}
-  if (last !== null) {
-    const range = { partnerId, after, to: last }
-    throwIfBroken(await checkMembers(tx, range))
-    await advance(tx, { ...range, payCycleId })
+  const since = { partnerIds: [partnerId], from: rows[0]?.from ?? null, after: { partnerId, id: after } }
+  const to = await findMember(tx, since, limits.membersMax)
+  let range: MemberRange = { ...since, to }
+  let checks = await checkMembers(tx, range)
+  if (checks.length > 0 && range.from !== null) {
+    // A clock that was wrong may have given a newer transfer an older id.
+    range = { ...range, from: null }
+    checks = await checkMembers(tx, range)
   }
+  throwIfBroken(checks)
+  await advance(tx, range, { partnerId, payCycleId })
   await sql`
-    update ledger_seals set members_after = ${count < limits.membersMax ? null : last}
+    update ledger_seals set members_after = ${to?.id ?? null}
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}`.execute(tx)
 }
 
+/** The rules of members that are broken. */
 async function checkMembers(tx: Tx, range: MemberRange): Promise<Check[]> {
   const members = [membersIn(range)]
   const checks: Check[] = []
@@ -152,7 +169,11 @@ async function checkMembers(tx: Tx, range: MemberRange): Promise<Check[]> {
 
 const columns = sql.join(sealedAccounts.map(account => sql.ref(account)))
 
-async function advance(tx: Tx, { partnerId, payCycleId, after, to }: MemberRange & { payCycleId: string }) {
+async function advance(
+  tx: Tx,
+  range: MemberRange,
+  { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
+): Promise<void> {
   const balanceOf = (account: string) => sql`
     sum(case when t.credit = ${sql.lit(account)} then t.amount when t.debit = ${sql.lit(account)} then -t.amount else 0 end)::bigint
       as ${sql.ref(account)}`
@@ -163,7 +184,7 @@ async function advance(tx: Tx, { partnerId, payCycleId, after, to }: MemberRange
         left join ledger_member_seals s on s.partner_id = b.partner_id and s.member_id = b.member_id and s.currency = b.currency
         join ledger_transfers t on t.partner_id = b.partner_id and t.member_id = b.member_id and t.currency = b.currency
              and t.member_sequence > coalesce(s.sequence, 0)
-       where b.partner_id = ${partnerId} and b.member_id > ${after} and b.member_id <= ${to}
+       where ${inMembers('b', range)} and ${isSince(range.from)}
     ), advanced as (
       insert into ledger_member_seals as s (partner_id, member_id, currency, sequence, pay_cycle_id, ${columns})
       select ${partnerId}, member_id, currency, transfer_count, pay_cycle_id, ${sql.join(sealedAccounts.map(balanceOf))}
@@ -218,9 +239,8 @@ async function sealPayments(
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}`.execute(tx)
 }
 
-/** Verifies everything since the last seal, and that the new one changes nothing about it. */
+/** Ends a seal, and verifies that it changes nothing about what is newer. */
 async function finish(tx: Tx, { partnerId, payCycleId }: Sealing, now: Date): Promise<void> {
-  throwIfBroken(await verify(tx, { partnerId }))
   await sql`
     update ledger_seals set sealed_at = ${now}
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}`.execute(tx)

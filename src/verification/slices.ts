@@ -62,40 +62,41 @@ const sealsAsTransfers = sql`
 const columnsOfTransfers = sql`
   t.partner_id, t.id, t.member_id, t.currency, t.member_sequence, t.debit, t.credit, t.amount, t.pay_cycle_id, 1::bigint`
 
-/** All members of some partners. The time narrows what is read of their transfers. */
-export function membersOf(span: Span): Members {
-  const ofPartner = (row: string) => sql`${sql.ref(`${row}.partner_id`)} = any(${span.partnerIds}::text[])`
+/**
+ * Members of some partners in the order of partner and id, after one and up to another. Null: from the first, or to the end, which
+ * includes members that do not exist.
+ * @property from when the first transfers after their seals were posted; it narrows what is read. Null: reads all
+ */
+export type MemberRange = { partnerIds: string[]; from: Date | null; after: Key | null; to: Key | null }
+
+export function membersIn({ from, ...range }: MemberRange): Members {
   return {
     unsealed: sql`(
-      ${sealsAsTransfers} where ${ofPartner('s')}
+      ${sealsAsTransfers} where ${inMembers('s', range)}
        union all
       select ${columnsOfTransfers}
         from ledger_transfers t
         left join ledger_member_seals s on s.partner_id = t.partner_id and s.member_id = t.member_id and s.currency = t.currency
-       where ${transfersIn(span)} and t.member_id is not null and t.member_sequence > coalesce(s.sequence, 0))`,
-    balances: ofPartner('b'),
+       where ${inMembers('t', range)} and t.member_id is not null and ${isSince(from)}
+         and t.member_sequence > coalesce(s.sequence, 0))`,
+    balances: inMembers('b', range),
   }
 }
 
-/** Members of one partner in the order of their ids. */
-export type MemberRange = { partnerId: string; after: string; to: string }
+/** The condition of rows of a table with partner and member. */
+export function inMembers(row: string, { partnerIds, after, to }: Omit<MemberRange, 'from'>): Condition {
+  const [partnerId, memberId] = [sql.ref(`${row}.partner_id`), sql.ref(`${row}.member_id`)]
+  // Of one partner, its members are a range of each index by partner and member.
+  const [only, ...others] = partnerIds
+  const ofPartner = others.length === 0 ? sql`${partnerId} = ${only}` : sql`${partnerId} = any(${partnerIds}::text[])`
+  return sql`(${ofPartner}
+    ${after === null ? sql`` : sql`and (${partnerId}, ${memberId}) > (${after.partnerId}::text collate "C", ${after.id}::text collate "C")`}
+    ${to === null ? sql`` : sql`and (${partnerId}, ${memberId}) <= (${to.partnerId}::text collate "C", ${to.id}::text collate "C")`})`
+}
 
-export function membersIn({ partnerId, after, to }: MemberRange): Members {
-  const inRange = (row: string) => sql`(
-    ${sql.ref(`${row}.partner_id`)} = ${partnerId} and ${sql.ref(`${row}.member_id`)} > ${after}
-    and ${sql.ref(`${row}.member_id`)} <= ${to})`
-  return {
-    unsealed: sql`(
-      ${sealsAsTransfers} where ${inRange('s')}
-       union all
-      select ${columnsOfTransfers}
-        from ledger_balances b
-        left join ledger_member_seals s on s.partner_id = b.partner_id and s.member_id = b.member_id and s.currency = b.currency
-        join ledger_transfers t on t.partner_id = b.partner_id and t.member_id = b.member_id and t.currency = b.currency
-             and t.member_sequence > coalesce(s.sequence, 0)
-       where ${inRange('b')})`,
-    balances: inRange('b'),
-  }
+/** The condition of transfers `t` with ids since a time. It spares the partitions of earlier months. */
+export function isSince(from: Date | null): Condition {
+  return from === null ? sql`true` : sql`t.id >= ${firstId('transfer', from)}`
 }
 
 /** The condition of rows `t` of `ledger_transfers`; without times, not a range, so that the whole table can be read in its order. */

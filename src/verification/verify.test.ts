@@ -12,7 +12,6 @@ import { foldFloatChanges } from '../ledger/ledger.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { auditTasks } from './tasks.ts'
 import { verify } from './verify.ts'
-import { verifyAll } from './whole.ts'
 
 // Without seals, everything is verified by default. With seals, `--all` finds the same in what they cover.
 describe.each(['not sealed', 'sealed'])('books that are %s', state => {
@@ -147,7 +146,7 @@ describe.each(['not sealed', 'sealed'])('books that are %s', state => {
         }
         const { numAffectedRows } = await change.execute(tx)
         expect(numAffectedRows).toBeGreaterThan(0n)
-        for (const { name, disagreement } of await (isSealed ? verifyAll(work => work(tx)) : verify(tx))) {
+        for (const { name, disagreement } of await verify(tx, { isWhole: isSealed })) {
           if (disagreement !== null) {
             const { partnerId, subject, expected, found } = disagreement
             expect(partnerId).toBe(life.partnerId)
@@ -168,7 +167,7 @@ describe.each(['not sealed', 'sealed'])('books that are %s', state => {
     from ledger_transfers where ${where}`
 
   test('after two whole cycles, every rule of the books holds', async () => {
-    const checks = await (isSealed ? verifyAll(work => work(harness.db)) : verify(harness.db))
+    const checks = await verify(harness.db, { isWhole: isSealed })
     expect(checks.filter(check => check.disagreement !== null)).toEqual([])
     expect(checks.length).toBeGreaterThanOrEqual(10)
   })

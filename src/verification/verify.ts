@@ -1,14 +1,16 @@
+import type { RawBuilder } from 'kysely'
 import { type Reader, sql } from '../database/database.ts'
-import { firstId } from '../kernel/ids.ts'
+import { firstId, type IdKind } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 import { type Disagreement, type Rule, rules } from './rules.ts'
+import { brokenMemberSeal, SealedPayments } from './sealed.ts'
 import {
   amongKeys,
   type Choice,
   inSpan,
   type Key,
   type Members,
-  membersOf,
+  membersIn,
   type Span,
   sealedSums,
   transfersIn,
@@ -16,88 +18,119 @@ import {
   unsealedSpans,
   withdrawalsOf,
 } from './slices.ts'
+import { inSnapshot, walkKeys, walkMembers, walkTimes } from './walks.ts'
 
 /** One rule of the books, recomputed from the rows. `disagreement` is the first row that breaks it. */
 export type Check = { name: string; rule: string; disagreement: Disagreement | null }
 
 export const checkCount = rules.length
 
-/** All partners, or one. */
-type Whose = { partnerId?: string }
+/** @property partnerId one partner; by default all @property isWhole whether what is sealed is recomputed too */
+type Scope = { partnerId?: string; isWhole?: boolean }
 
 /**
- * Checks the seals, and recomputes what is newer; without seals, everything. Run it in a repeatable-read transaction: the
- * rules hold only within one snapshot.
+ * Checks the seals, and recomputes what is newer; without seals, everything. Each part is read in a snapshot of some seconds, so that no
+ * snapshot keeps dead rows from being vacuumed for long. A part has all rows that a rule compares, and what a seal covers never
+ * changes, so the parts fit together whatever is written meanwhile.
+ * @param db if it is a transaction, everything is read in that transaction
  */
-export async function verify(db: Reader, whose: Whose = {}): Promise<Check[]> {
-  const results: Check[] = []
-  for await (const check of verifyEach(db, whose)) results.push(check)
-  return results
+export async function verify(db: Reader, scope: Scope = {}): Promise<Check[]> {
+  const results = new Map<string, Check>()
+  for await (const check of verifyEach(db, scope)) results.set(check.name, check)
+  return rules.flatMap(({ name }) => results.get(name) ?? [])
 }
 
 /** Like `verify`, check by check. */
-export async function* verifyEach(db: Reader, whose: Whose = {}): AsyncGenerator<Check> {
-  const spans = await unsealedSpans(db, whose)
-  const parts = await partsOf(db, spans, whose)
-  for (const { name, rule, ...each } of rules) {
-    let disagreement = await firstBroken(db, { name, rule, ...each }, parts)
-    if (disagreement !== null && spans.some(({ from }) => from !== null)) {
-      // A clock that was wrong may have given a newer transfer an older id. Without the times, only the seals decide.
-      const all = await partsOf(db, await unsealedSpans(db, { ...whose, ignoresTimes: true }), whose)
-      disagreement = await firstBroken(db, { name, rule, ...each }, all)
+export async function* verifyEach(db: Reader, { isWhole = false, ...whose }: Scope = {}): AsyncGenerator<Check> {
+  const unsealedSince = await inSnapshot(db, reader => unsealedSpans(reader, whose))
+  // A clock that was wrong may have given a newer transfer an older id. Without the times, only the seals decide.
+  const ofAllTimes = await inSnapshot(db, reader => unsealedSpans(reader, { ...whose, ignoresTimes: true }))
+  const broken = new Broken()
+  for (const { on, walk, readsSums = false } of phases) {
+    const due = rules.filter(rule => on.includes(rule.on))
+    const spans = isWhole && !readsSums ? ofAllTimes : unsealedSince
+    let found = await walk(db, { due, spans, isWhole, ...whose })
+    if (found.size > 0 && spans.some(({ from }) => from !== null)) {
+      found = await walk(db, { due: due.filter(({ name }) => found.has(name)), spans: ofAllTimes, isWhole, ...whose })
     }
-    yield { name, rule, disagreement }
+    for (const [name, disagreement] of found) broken.note(name, disagreement)
+    for (const { name, rule } of due) yield { name, rule, disagreement: broken.get(name) ?? null }
   }
 }
 
-/** What each kind of rule is checked on. */
-type Parts = {
-  transfers: Span[]
-  movements: Choice[]
-  fees: Choice[]
-  members: Members[]
-  cycles: Choice[]
-  partners: Parameters<Extract<Rule, { on: 'partners' }>['broken']>[0][]
+/** The first row in the order of partners that breaks each rule, by the rule's name. */
+class Broken extends Map<string, Disagreement> {
+  note(name: string, disagreement: Disagreement | undefined): void {
+    if (disagreement === undefined) return
+    const known = this.get(name)
+    if (known === undefined || disagreement.partnerId < known.partnerId) this.set(name, disagreement)
+  }
+
+  async noteAll(db: Reader, due: Rule[], parts: Parts): Promise<void> {
+    for (const rule of due)
+      for (const query of queriesOf(rule, parts)) this.note(rule.name, (await query.execute(db)).rows[0])
+  }
 }
 
-/** Everything that is newer than the seals, or was touched since. */
-async function partsOf(db: Reader, spans: Span[], { partnerId }: Whose): Promise<Parts> {
-  const parts: Parts = {
-    transfers: spans,
-    movements: spans.map(inSpan),
-    fees: spans.map(inSpan),
-    members: spans.map(membersOf),
-    cycles: [],
-    partners: [
-      {
-        ofPartner: id => (partnerId === undefined ? sql`true` : sql`${id} = ${partnerId}`),
-        unsealed: unsealed(spans),
-      },
-    ],
-  }
+type Due = Scope & { due: Rule[]; spans: Span[]; isWhole: boolean }
+
+const phases: {
+  on: Rule['on'][]
+  walk: (db: Reader, due: Due) => Promise<Broken>
+  readsSums?: boolean
+}[] = [
+  { on: ['members'], walk: checkMembers },
+  { on: ['transfers', 'movements', 'fees', 'cycles'], walk: checkTransfers },
+  { on: ['partners'], walk: checkPartners, readsSums: true },
+]
+
+async function checkMembers(db: Reader, { due, spans, isWhole }: Due): Promise<Broken> {
+  const broken = new Broken()
   for (const span of spans) {
-    const { from } = span
-    if (from === null) {
-      parts.cycles.push(inSpan(span))
-      continue
-    }
-    const touched = { ...span, from }
-    const cycles = await touchedCycles(db, touched)
-    const older = [
-      ...inChunks(await olderWithdrawals(db, touched)).map(keys => amongKeys('withdrawal', keys)),
-      ...inChunks(await olderPayRuns(db, touched)).map(keys => amongKeys('payRun', keys)),
-    ]
-    parts.movements.push(...older)
-    parts.fees.push(...older, ...inChunks(cycles).map(withdrawalsOf))
-    parts.cycles.push(...inChunks(cycles).map(keys => amongKeys('payCycle', keys)))
+    await walkMembers(db, span, async (reader, range) => {
+      await broken.noteAll(reader, due, { members: [membersIn(range)] })
+      if (isWhole) broken.note('seals', await brokenMemberSeal(reader, range))
+    })
   }
-  return parts
+  return broken
 }
 
-const keysMax = 10_000
+/** Checks everything that is newer than the seals, or was touched since. */
+async function checkTransfers(db: Reader, { due, spans, isWhole }: Due): Promise<Broken> {
+  const broken = new Broken()
+  for (const span of spans) {
+    const payments = new SealedPayments()
+    if (isWhole) await inSnapshot(db, reader => payments.readSeals(reader, span.partnerIds))
+    await walkTimes(db, span, async (reader, step) => {
+      const chosen = [inSpan(step)]
+      const parts = { transfers: [step], movements: chosen, fees: chosen }
+      await broken.noteAll(reader, due, span.from === null ? { ...parts, cycles: chosen } : parts)
+      if (isWhole) await payments.add(reader, step)
+    })
+    broken.note('seals', payments.findBroken())
+    if (span.from === null) continue
+    const touched = { ...span, from: span.from }
+    const check = (parts: (keys: Key[]) => Parts) => (reader: Reader, keys: Key[]) =>
+      broken.noteAll(reader, due, parts(keys))
+    const older = (kind: IdKind) =>
+      check(keys => ({ movements: [amongKeys(kind, keys)], fees: [amongKeys(kind, keys)] }))
+    await walkKeys(db, await inSnapshot(db, reader => olderWithdrawals(reader, touched)), older('withdrawal'))
+    await walkKeys(db, await inSnapshot(db, reader => olderPayRuns(reader, touched)), older('payRun'))
+    await walkKeys(
+      db,
+      await inSnapshot(db, reader => touchedCycles(reader, touched)),
+      check(keys => ({ fees: [withdrawalsOf(keys)], cycles: [amongKeys('payCycle', keys)] })),
+    )
+  }
+  return broken
+}
 
-function inChunks(keys: Key[]): Key[][] {
-  return Array.from({ length: Math.ceil(keys.length / keysMax) }, (_, i) => keys.slice(i * keysMax, (i + 1) * keysMax))
+async function checkPartners(db: Reader, { due, spans, partnerId }: Due): Promise<Broken> {
+  const broken = new Broken()
+  const ofPartner = (id: RawBuilder<unknown>) => (partnerId === undefined ? sql`true` : sql`${id} = ${partnerId}`)
+  const parts = { partners: [{ ofPartner, unsealed: unsealed(spans) }] }
+  for (const rule of due) await inSnapshot(db, reader => broken.noteAll(reader, [rule], parts))
+  return broken
 }
 
 type Since = Span & { from: Date }
@@ -141,15 +174,18 @@ async function touchedCycles(db: Reader, span: Since): Promise<Key[]> {
   return rows
 }
 
-/** Checks a rule on each of the parts, and returns the first row in the order of partners that breaks it. */
-async function firstBroken(db: Reader, rule: Rule, parts: Parts): Promise<Disagreement | null> {
-  const found: Disagreement[] = []
-  for (const broken of queriesOf(rule, parts)) found.push(...(await broken.execute(db)).rows)
-  return found.sort((one, other) => (one.partnerId < other.partnerId ? -1 : 1))[0] ?? null
+/** What each kind of rule is checked on. */
+type Parts = {
+  transfers?: Span[]
+  movements?: Choice[]
+  fees?: Choice[]
+  members?: Members[]
+  cycles?: Choice[]
+  partners?: Parameters<Extract<Rule, { on: 'partners' }>['broken']>[0][]
 }
 
 /** The SQL that checks a rule on some parts of the books. */
-export function queriesOf(rule: Rule, parts: Partial<Parts>) {
+export function queriesOf(rule: Rule, parts: Parts) {
   switch (rule.on) {
     case 'transfers':
       return (parts.transfers ?? []).map(rule.broken)

@@ -30,7 +30,6 @@ import { readStatement } from '../../src/statements/statement.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { findUnsealed, seal } from '../../src/verification/sealing.ts'
 import { verify } from '../../src/verification/verify.ts'
-import { type InSnapshot, verifyAll } from '../../src/verification/whole.ts'
 import { readBalance } from '../../src/withdrawals/balance.ts'
 import { complete } from '../../src/withdrawals/completions.ts'
 import * as intents from '../../src/withdrawals/intents.ts'
@@ -232,10 +231,10 @@ export class Program {
 
   /** Returns what `ledger verify` finds wrong, before and after the books are sealed, and with `--all`. */
   async disagreements(): Promise<string[]> {
-    const inSnapshot: InSnapshot = work => this.#of.db.transaction().setIsolationLevel('repeatable read').execute(work)
-    const found = await inSnapshot(db => verify(db))
+    const { db } = this.#of
+    const found = await verify(db)
     await this.#sealBooks()
-    const checks = [...found, ...(await inSnapshot(db => verify(db))), ...(await verifyAll(inSnapshot))]
+    const checks = [...found, ...(await verify(db)), ...(await verify(db, { isWhole: true }))]
     return checks.flatMap(({ name, disagreement }) =>
       disagreement === null ? [] : [`${name}: ${this.#inNames(JSON.stringify(disagreement))}`],
     )

@@ -878,9 +878,9 @@ create table withdrawal_intents (
     or (num_nulls(sort_code, account_number) = 2 and iban is not null)
   )
 );
-create index withdrawal_intents_due on withdrawal_intents (expires_at) where status = 'pending';
--- The few that never became a withdrawal are deleted some months later.
-create index withdrawal_intents_unused on withdrawal_intents (partner_id, id) where status in ('expired', 'cancelled');
+-- Not only of pending ones: an index with the status, also in its condition, would get an entry in all indexes at every change of
+-- the status. The history is not read again: see withdrawal_intent_expiry.
+create index withdrawal_intents_by_expiry on withdrawal_intents (expires_at);
 -- An intent is a snapshot of what the member was promised: the amounts, and the account that they are paid to.
 create trigger withdrawal_intents_terms before update on withdrawal_intents
   for each row when (
@@ -897,6 +897,16 @@ create trigger withdrawal_intents_initial_state before insert on withdrawal_inte
 create trigger withdrawal_intents_transitions before update of status on withdrawal_intents
   for each row when (old.status is distinct from new.status and (old.status <> 'pending' or new.status <> 'completed'))
   execute function refuse_unlisted_transition('withdrawal_intents');
+
+-- How far intents have been expired, and those that never became a withdrawal removed, by the real clock.
+create table withdrawal_intent_expiry (
+  one boolean primary key default true check (one),
+  -- No intent that expires before this is pending.
+  expired_until timestamptz not null,
+  -- All intents that expire before this became withdrawals.
+  removed_until timestamptz not null
+);
+insert into withdrawal_intent_expiry (expired_until, removed_until) values ('-infinity', '-infinity');
 
 create table withdrawals (
   partner_id id not null,
@@ -936,7 +946,7 @@ create table withdrawals (
   -- An unfinished withdrawal is never forgotten, and a finished one is never due.
   constraint unfinished_is_due check ((due_at is not null) = (status in ('held', 'submitted')))
 );
-create index withdrawals_due on withdrawals (status, due_at) where due_at is not null;
+-- None of these indexes has a column that changes, also not in its condition: status and due time are in unpaid_withdrawals.
 -- Operators and commands name a withdrawal without its partner.
 create index withdrawals_by_reference on withdrawals (id);
 -- An id begins with the time of creation, so lists by time are in the order of the key, and these are too.
@@ -944,9 +954,6 @@ create index withdrawals_by_member on withdrawals (partner_id, member_id, id);
 create index withdrawals_by_cycle on withdrawals (partner_id, pay_cycle_id, id);
 -- At most partners the members pay the fees, so billing has no withdrawal to read.
 create index withdrawals_of_employers on withdrawals (partner_id, id) where employer_fee > 0;
--- Nearly all withdrawals end as paid; a list of the others would otherwise read every withdrawal.
-create index withdrawals_given_back on withdrawals (partner_id, id)
-  where status in ('failed', 'returned', 'cancelled');
 -- A withdrawal is paid to the account of its intent, so the intent never changes. One trigger, because each costs every withdrawal time.
 create trigger withdrawals_terms before update on withdrawals
   for each row when (
@@ -960,6 +967,52 @@ create trigger withdrawals_initial_state before insert on withdrawals
   for each row when (new.status <> 'held') execute function refuse_unlisted_transition('withdrawals');
 create trigger withdrawals_transitions before update of status on withdrawals
   for each row when (old.status is distinct from new.status) execute function refuse_unlisted_transition('withdrawals');
+
+-- The withdrawals that are not paid: those that wait for the bank, and those whose money was given back. Nearly all withdrawals end
+-- as paid, so the table is small, and finds both without an index on all withdrawals. Only triggers write it, so that no
+-- withdrawal is forgotten while it waits.
+create table unpaid_withdrawals (
+  partner_id id not null,
+  withdrawal_id id not null,
+  status text not null check (status <> 'paid'),
+  due_at timestamptz,
+  primary key (partner_id, withdrawal_id)
+);
+create index unpaid_withdrawals_due on unpaid_withdrawals (status, due_at) where due_at is not null;
+
+create function add_unpaid_withdrawals() returns trigger
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into public.unpaid_withdrawals (partner_id, withdrawal_id, status, due_at)
+  select partner_id, id, status, due_at from made;
+  return null;
+end $$;
+create trigger withdrawals_begin_unpaid after insert on withdrawals
+  referencing new table as made
+  for each statement execute function add_unpaid_withdrawals();
+
+create function update_unpaid_withdrawal() returns trigger
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if new.status = 'paid' then
+    delete from public.unpaid_withdrawals where partner_id = new.partner_id and withdrawal_id = new.id;
+  elsif old.status = 'paid' then
+    insert into public.unpaid_withdrawals (partner_id, withdrawal_id, status, due_at)
+    values (new.partner_id, new.id, new.status, new.due_at);
+    return null;
+  else
+    update public.unpaid_withdrawals set status = new.status, due_at = new.due_at
+     where partner_id = new.partner_id and withdrawal_id = new.id;
+  end if;
+  if not found then
+    raise exception 'the withdrawal % is not among the unpaid ones', new.id
+      using errcode = 'check_violation', constraint = 'unpaid_are_listed', table = 'unpaid_withdrawals';
+  end if;
+  return null;
+end $$;
+create trigger withdrawals_stay_unpaid after update of status, due_at on withdrawals
+  for each row when ((old.status, old.due_at) is distinct from (new.status, new.due_at))
+  execute function update_unpaid_withdrawal();
 
 -- Withdrawals per calendar day and per pay cycle, added up from the event feed in its order; summing a million withdrawals per
 -- request would be slow. The position reached is kept beside the sums, in the same transaction. The foreign key keeps a concurrent
@@ -2411,11 +2464,13 @@ alter table ledger_balances set (fillfactor = 90, autovacuum_vacuum_scale_factor
 alter table ledger_float_totals set (fillfactor = 50);
 -- Rows live for seconds, and each sum reads all of them, also the dead ones.
 alter table ledger_float_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+alter table unpaid_withdrawals set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 alter table ledger_cycle_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 alter table member_count_changes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
--- Each row is updated two or three times within minutes, and then never again.
-alter table withdrawal_intents set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
-alter table withdrawals set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+-- Each row is updated once to three times within minutes, and then never again. None of the changed columns of an intent or a withdrawal is
+-- in an index; a page needs room for all of its withdrawals that one batch submits.
+alter table withdrawal_intents set (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+alter table withdrawals set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 alter table payouts set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 -- Each row is deleted after a week or a month.
 alter table idempotency_keys set (autovacuum_vacuum_scale_factor = 0.02);

@@ -77,6 +77,7 @@ test.each([
     'update withdrawals set withdrawal_intent_id = withdrawal_intent_id',
   ],
   ['delete a withdrawal', 'delete from withdrawals'],
+  ['forget a withdrawal that waits for the bank', 'delete from unpaid_withdrawals'],
   ['change the scopes of a key', `update api_keys set scopes = '{admin}'`],
   ['replace the secret of a key', `update api_keys set hash = sha256('mine')`],
   ['delete a key', 'delete from api_keys'],

@@ -95,6 +95,7 @@ const readable = {
   tierVersions:
     'partnerId tier version feeFixed feeBps feeMin feeMax feePayer lowerLimit upperLimit withdrawalsPerDay withdrawalsPerCycle createdAt payoutSpeed',
   tiers: 'partnerId name currency version createdAt',
+  unpaidWithdrawals: 'partnerId withdrawalId status dueAt',
   userBrowsers: 'userId lastUsedAt',
   userIdentities: 'issuer subject userId linkedAt',
   userInvitations: 'id email partnerId roles invitedBy createdAt expiresAt',
@@ -110,6 +111,7 @@ const readable = {
     'partnerId id description types enabled disabledReason createdAt deletedAt sincePosition failureCount blockedUntil failingSince failingDays lastFailingDay isRecovering dueAt leasedUntil eventCount',
   webhookFeeds: 'partnerId position',
   webhookSecrets: 'partnerId endpointId createdAt expiresAt',
+  withdrawalIntentExpiry: 'one expiredUntil removedUntil',
   withdrawalIntents:
     'partnerId id memberId payCycleId status currency grossAmount netAmount fee employerFee tier tierVersion accountHolder sortCode accountNumber iban createdAt expiresAt',
   withdrawalRecoveries:

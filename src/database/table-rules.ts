@@ -2,7 +2,7 @@ import type { DB } from './tables.ts'
 
 /** What the program may do to the rows of a table, besides reading them. */
 export type TableRule<Column extends string = string> =
-  /** Nothing; only migrations write the table. */
+  /** Nothing; only migrations and triggers write the table. */
   | 'read-only'
   /** Insert. Rows that are never updated cannot be locked with `select … for update` either. */
   | 'append-only'
@@ -110,6 +110,8 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   stateTransitions: 'read-only',
   tierVersions: 'append-only',
   tiers: { changes: ['version'] },
+  // Follows the withdrawals.
+  unpaidWithdrawals: 'read-only',
   userBrowsers: 'free',
   userIdentities: 'disposable',
   userInvitations: 'disposable',
@@ -123,6 +125,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   webhookEndpoints: { protects: ['createdAt', 'sincePosition'], deletable: true },
   webhookFeeds: 'free',
   webhookSecrets: { changes: ['expiresAt'], deletable: true },
+  withdrawalIntentExpiry: { changes: ['expiredUntil', 'removedUntil'] },
   // Old ones that never became a withdrawal are deleted. The foreign key of the withdrawal keeps the others.
   withdrawalIntents: { changes: ['status'], deletable: true },
   withdrawalRecoveries: 'append-only',

@@ -806,6 +806,12 @@ export type DB = {
     version: number
     createdAt: Date
   }
+  unpaidWithdrawals: {
+    partnerId: string
+    withdrawalId: string
+    status: string
+    dueAt: Date | null
+  }
   userBrowsers: {
     tokenHash: Buffer
     userId: string
@@ -924,6 +930,11 @@ export type DB = {
     secret: Buffer
     createdAt: Date
     expiresAt: Date | null
+  }
+  withdrawalIntentExpiry: {
+    one: Generated<boolean>
+    expiredUntil: Date
+    removedUntil: Date
   }
   withdrawalIntents: {
     partnerId: string

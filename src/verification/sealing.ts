@@ -120,8 +120,9 @@ async function begin(tx: Tx, { partnerId, id }: Key, now: Date): Promise<boolean
     select c.partner_id, c.id, ${now}, coalesce(w.unfinished, '{}'), c.closed_at - ${clocksDifferBy}::interval,
            c.created_at - ${clocksDifferBy}::interval
       from pay_cycles c
-     cross join (select array_agg(id::text order by id) as unfinished from withdrawals
-                  where partner_id = ${partnerId} and pay_cycle_id = ${id} and due_at is not null) w
+     cross join (select array_agg(w.id::text order by w.id) as unfinished
+                   from unpaid_withdrawals u join withdrawals w on w.partner_id = u.partner_id and w.id = u.withdrawal_id
+                  where u.partner_id = ${partnerId} and u.due_at is not null and w.pay_cycle_id = ${id}) w
      where c.partner_id = ${partnerId} and c.id = ${id} and coalesce(cardinality(w.unfinished), 0) <= ${limits.unfinishedMax}`.execute(
     tx,
   )

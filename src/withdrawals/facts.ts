@@ -122,7 +122,6 @@ async function readFreeFloats<A extends FactsQuery>(
 
 type Count = { today: number; inCycle: number }
 
-// Literals, so that the partial index of these states can be used by a generic plan.
 const isDeducted = sql`w.status in (${sql.join(deductedStatuses.map(status => sql.lit(status)))})`
 
 /** Counts the withdrawals that were not refunded, of members whose tier limits their number, and no further than the limit. */

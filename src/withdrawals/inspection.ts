@@ -3,9 +3,9 @@ import { Problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import { type Banks, readFacts } from './facts.ts'
-import { type UnfinishedStatus, unfinishedStatuses, type WithdrawalStatus } from './lifecycle.ts'
+import type { UnfinishedStatus, WithdrawalStatus } from './lifecycle.ts'
 import { decideIntent, type Facts, type MemberFacts, suspensionReason } from './rules.ts'
-import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
+import { attemptsQuietMax, hasStatus, type Withdrawal } from './withdrawals.ts'
 
 // The operator's view, across all partners.
 
@@ -53,8 +53,8 @@ export async function list(
   const conditions = [
     ...(partnerId === undefined ? [] : [sql<boolean>`partner_id = ${partnerId}`]),
     ...(memberId === undefined ? [] : [sql<boolean>`member_id = ${memberId}`]),
-    ...(statuses === undefined ? [] : [sql<boolean>`status = any(${statuses}::text[])`]),
-    ...(isStuck ? [stuckAt(now)] : []),
+    ...(statuses === undefined ? [] : [hasStatus(statuses)]),
+    ...(isStuck ? [sql<boolean>`${isAwaiting} and ${stuckAt(now)}`] : []),
     ...(before === undefined ? [] : [sql<boolean>`id < ${before}`]),
   ]
   return await select(db, {
@@ -80,7 +80,7 @@ export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished
   const { rows } = await sql<{ status: UnfinishedStatus; count: number; oldest: Date; stuck: number }>`
     select status, count(*)::integer as count, min(created_at) as oldest,
            (count(*) filter (where ${stuckAt(now)}))::integer as stuck
-      from withdrawals where ${isUnfinished}
+      from withdrawals where ${isAwaiting}
      group by status`.execute(db)
   const nothing = { count: 0, oldest: null, stuck: 0 }
   const of = (wanted: string) => {
@@ -97,7 +97,7 @@ export async function sumUnfinished(
 ): Promise<{ currency: Currency; count: number; netAmount: bigint }[]> {
   const { rows } = await sql<{ currency: Currency; count: number; netAmount: bigint }>`
     select currency, count(*)::integer as count, sum(net_amount)::bigint as net_amount
-      from withdrawals where partner_id = ${partnerId} and ${isUnfinished}
+      from withdrawals where partner_id = ${partnerId} and ${isAwaiting}
      group by currency`.execute(db)
   return rows
 }
@@ -142,11 +142,12 @@ function causeOf({ name }: Problem, facts: Facts): RefusalCause {
   return why === null ? 'cycle' : ({ 'no rail': 'installation', paused: 'partner', 'float low': 'float' } as const)[why]
 }
 
-// Both conditions: the due time is what the index is on.
-const isUnfinished = sql<boolean>`status in (${sql.join(unfinishedStatuses.map(status => sql.lit(status)))}) and due_at is not null`
+// Found in the table of those that are not paid, so that nothing reads all withdrawals. Only an unfinished withdrawal has a due time.
+const isAwaiting = sql<boolean>`(partner_id, id) in (
+  select partner_id, withdrawal_id from unpaid_withdrawals where due_at is not null)`
 
 function stuckAt(now: Date) {
-  return sql<boolean>`(${isUnfinished}
+  return sql<boolean>`(due_at is not null
     and (due_at < ${new Date(now.getTime() - overdueMs)} or attempts > ${attemptsQuietMax}))`
 }
 

@@ -7,11 +7,11 @@ import { onOnePartner } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { Problem, problem } from '../kernel/errors.ts'
-import { firstId, newId } from '../kernel/ids.ts'
+import { newId } from '../kernel/ids.ts'
 import { type Money, toWire } from '../kernel/money.ts'
 import { addMinutes } from '../kernel/time.ts'
 import { lockOfMembers } from '../members/locks.ts'
-import { inScope, type Old, type Scope } from '../worker/task.ts'
+import { inScope, type Old, partnerOf, type Scope } from '../worker/task.ts'
 import { type Banks, readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
 
@@ -230,43 +230,62 @@ export function completeSql(completed: { partnerId: string; intent: Intent }[]) 
      where i.partner_id = done.partner_id and i.id = done.id ${onOnePartner('i', completed)}`
 }
 
+// Older intents are not pending, so that nothing reads the whole history.
+const isRecent = sql`expires_at >= (select expired_until from withdrawal_intent_expiry)`
+
 /** The instants at which a partner's intents expire. */
 export const due = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; work: number }>`
-  select expires_at as at, 1 as work from withdrawal_intents where partner_id = ${partnerId} and status = 'pending'`
+  select expires_at as at, 1 as work from withdrawal_intents
+   where partner_id = ${partnerId} and status = 'pending' and ${isRecent}`
 
 /**
- * Expires intents that are past their time, at most `countMax`. Safe to run twice: only pending ones change.
- * @returns how many expired
+ * Expires intents that are past their time, at most `countMax`, in the order of their expiry. Safe to run twice: only pending ones
+ * change.
+ * @param from skips intents that expire before this
+ * @returns how many expired, and when the last of them did
  */
 export async function expireDue(
   tx: Tx,
-  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
-): Promise<number> {
-  const { rows } = await sql<Quoted & { partnerId: string }>`
+  { now, from, countMax, scope }: { now: Date; from: Date | undefined; countMax: number; scope: Scope | undefined },
+): Promise<{ count: number; last: Date | undefined }> {
+  const { rows } = await sql<Quoted & { partnerId: string; expiresAt: Date }>`
     update withdrawal_intents i set status = 'expired'
       from (select partner_id, id from withdrawal_intents
-             where status = 'pending' and expires_at <= ${now} ${inScope(scope)}
+             where status = 'pending' and expires_at <= ${now} and ${isRecent} ${inScope(scope)}
+                   ${from === undefined ? sql`` : sql`and expires_at >= ${from}`}
              order by expires_at limit ${countMax} for update skip locked) due
      where i.partner_id = due.partner_id and i.id = due.id
-    returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.gross_amount, i.fee, i.net_amount, i.currency`.execute(
+    returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.gross_amount, i.fee, i.net_amount, i.currency, i.expires_at`.execute(
     tx,
   )
-  for (const { partnerId, ...intent } of rows) {
+  for (const { partnerId, expiresAt: _, ...intent } of rows) {
     await events.emit(tx, eventOf('expired', { partnerId, intent, now }))
   }
-  return rows.length
+  const instants = rows.map(({ expiresAt }) => expiresAt.getTime())
+  return { count: rows.length, last: rows.length === 0 ? undefined : new Date(Math.max(...instants)) }
+}
+
+/**
+ * Moves the time before which no intent is pending: to an hour ago, but never beyond a pending intent. Nothing still inserts
+ * intents that expired before that: clocks are less than an hour apart, and transactions last seconds.
+ * @param now by the real clock
+ */
+export async function recordExpiry(tx: Tx, now: Date): Promise<void> {
+  const hourAgo = new Date(now.getTime() - 3_600_000)
+  await sql`
+    update withdrawal_intent_expiry set expired_until = greatest(expired_until, coalesce(
+      (select expires_at from withdrawal_intents
+        where status = 'pending' and expires_at < ${hourAgo} and ${isRecent}
+        order by expires_at limit 1), ${hourAgo}))`.execute(tx)
 }
 
 /** SQL that finds intents from before an instant that never became a withdrawal and no longer can. */
 export const oldUnused = ({ before, countMax, scope }: Old) => sql`
-  select old.partner_id, old.id
-    from partners p
-   cross join lateral (select partner_id, id from withdrawal_intents
-                        where partner_id = p.id and status in ('expired', 'cancelled')
-                          and id < ${firstId('withdrawalIntent', before)}
-                        order by id limit ${countMax}) old
-   where true ${inScope(scope, sql`p.id`)}
-   limit ${countMax}`
+  select partner_id, id from withdrawal_intents
+   where status in ('expired', 'cancelled') and created_at < ${before} ${inScope(scope)}
+     and expires_at >= (select removed_until from withdrawal_intent_expiry)
+     and expires_at < ${before}::timestamptz + (select max(intent_minutes) * interval '1 minute' from partners)
+   order by expires_at limit ${countMax}`
 
 /** @returns how many intents were deleted, with their metadata */
 export async function removeOldUnused(db: Db, old: Old): Promise<number> {
@@ -274,6 +293,14 @@ export async function removeOldUnused(db: Db, old: Old): Promise<number> {
     delete from withdrawal_intents i using (${oldUnused(old)}) old
      where i.partner_id = old.partner_id and i.id = old.id
     returning 1`.execute(db)
+  // A partner whose clock was moved does not decide for the others.
+  if (partnerOf(old.scope) === undefined) {
+    await sql`
+      update withdrawal_intent_expiry set removed_until = greatest(removed_until, least(expired_until, coalesce(
+        (select expires_at from withdrawal_intents
+          where status <> 'completed' and expires_at < ${old.before} and expires_at >= (select removed_until from withdrawal_intent_expiry)
+          order by expires_at limit 1), ${old.before})))`.execute(db)
+  }
   return rows.length
 }
 

@@ -9,8 +9,7 @@ export type WithdrawalStatus = (typeof statuses)[number]
 export const deductedStatuses = ['held', 'submitted', 'paid'] as const satisfies WithdrawalStatus[]
 
 /** The states that wait for the bank. */
-export const unfinishedStatuses = ['held', 'submitted'] as const satisfies WithdrawalStatus[]
-export type UnfinishedStatus = (typeof unfinishedStatuses)[number]
+export type UnfinishedStatus = Extract<WithdrawalStatus, 'held' | 'submitted'>
 
 /** The states of an intent. `completed`: it became a withdrawal. */
 export const intentStatuses = ['pending', 'completed', 'expired', 'cancelled'] as const

@@ -1,4 +1,4 @@
-import type { Tasks } from '../worker/task.ts'
+import { partnerOf, type Tasks } from '../worker/task.ts'
 import * as intents from './intents.ts'
 
 // Few enough for a short transaction; the task repeats until none are left.
@@ -7,8 +7,13 @@ const intentsMax = 500
 export const withdrawalTasks = {
   // Safe to run twice: only pending intents change, and rows locked by another worker are skipped.
   async 'expire-intents'({ db, now, scope }) {
-    let count: number
-    do count = await db.transaction().execute(tx => intents.expireDue(tx, { now: now(), countMax: intentsMax, scope }))
-    while (count === intentsMax)
+    let expired: Awaited<ReturnType<typeof intents.expireDue>> | undefined
+    do {
+      const from = expired?.last
+      expired = await db
+        .transaction()
+        .execute(tx => intents.expireDue(tx, { now: now(), from, countMax: intentsMax, scope }))
+    } while (expired.count === intentsMax)
+    if (partnerOf(scope) === undefined) await db.transaction().execute(tx => intents.recordExpiry(tx, now()))
   },
 } satisfies Partial<Tasks>

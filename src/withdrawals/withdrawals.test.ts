@@ -213,6 +213,28 @@ describe('creating an intent', () => {
 })
 
 describe('an intent', () => {
+  test('expires although another transaction has locked it for hours, and the history is not read again', async () => {
+    const expiredUntil = async () =>
+      (await harness.db.selectFrom('withdrawalIntentExpiry').select('expiredUntil').executeTakeFirstOrThrow())
+        .expiredUntil
+    const memberId = await harness.addMember({ available: 12_000 })
+    const id = await harness.createIntent({ memberId })
+    const { body } = await harness.call('GET', `${intentPath}/${id}`)
+    const status = async () =>
+      (await harness.db.selectFrom('withdrawalIntents').select('status').where('id', '=', id).executeTakeFirst())
+        ?.status
+    harness.clock.advance({ minutes: 300 })
+    await harness.inTx(async tx => {
+      await tx.selectFrom('withdrawalIntents').select('id').where('id', '=', id).forUpdate().execute()
+      await harness.runTask('expire-intents')
+    })
+    expect(await status()).toBe('pending')
+    expect(await expiredUntil()).toEqual(new Date(body.expiresAt))
+    await harness.runTask('expire-intents')
+    expect(await status()).toBe('expired')
+    expect(await expiredUntil()).toEqual(new Date(harness.clock.now().getTime() - 3_600_000))
+  })
+
   test('can be read, and expires at the stated minute', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
     const id = await harness.createIntent({ memberId })

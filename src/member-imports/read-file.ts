@@ -61,9 +61,14 @@ export async function readInto(
   { signal, ...reading }: Reading & { signal: AbortSignal },
 ): Promise<Read> {
   let copy: Writable | undefined
-  // Opened only when a thread is available, since an open copy must be ended.
+  let failure: Error | undefined
+  // Opened only when a thread is available, since an open copy must be ended. PostgreSQL can refuse a row at any time, also between
+  // two writes.
   const copying = () => {
-    copy ??= openCopy()
+    copy ??= openCopy().on('error', error => {
+      failure ??= error
+    })
+    if (failure !== undefined) throw failure
     return copy
   }
   try {
@@ -78,10 +83,9 @@ export async function readInto(
     await finished(copying().end())
     return read
   } catch (error) {
-    const broken = copy?.errored
-    copy?.on('error', () => undefined).destroy()
+    copy?.destroy()
     // The error that broke the copy is more useful than the failed write that follows it.
-    if (broken) throw broken
+    if (failure !== undefined) throw failure
     if (error instanceof ReaderExhausted) return tooMuch
     throw error
   }

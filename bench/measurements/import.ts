@@ -7,7 +7,7 @@ import { writeKeys } from '../dataset/dataset.ts'
 import { changeEvery, columns, writeMemberFile } from '../dataset/member-file.ts'
 import { addTier, type Employer, seedEmployer, settle } from '../dataset/seed.ts'
 import { type Load, type LoadFigures, startSteadyLoad } from '../load/wrk.ts'
-import { type Server, withClient } from '../machine/postgres.ts'
+import { fillLog, type Server, withClient } from '../machine/postgres.ts'
 import { cpuMsOf, peakRssMbOf, resetPeakRss, rssMbOf } from '../machine/processes.ts'
 import { findProgram } from '../machine/programs.ts'
 import { operate, type Service, startService, type Where } from '../machine/service.ts'
@@ -56,6 +56,7 @@ export async function measureImports(
   for (const kind of kinds) await writeMemberFile(files[kind], { rows, isChanged: kind === 'again' })
   for (let round = 1; round <= rounds; round++) {
     const databaseUrl = await server.create(database)
+    if (round === 1) await fillLog(databaseUrl)
     await operate(['migrate'], { ...where, databaseUrl })
     const importer = await seedEmployer(databaseUrl, { name: 'Importer', firstMember: 0, members: 0 })
     await addTier(databaseUrl, importer, 'Silver')

@@ -45,14 +45,19 @@ export async function* verifyEach(db: Reader, { isWhole = false, ...whose }: Sco
   const unsealedSince = await inSnapshot(db, reader => unsealedSpans(reader, whose))
   // A clock that was wrong may have given a newer transfer an older id. Without the times, only the seals decide.
   const ofAllTimes = await inSnapshot(db, reader => unsealedSpans(reader, { ...whose, ignoresTimes: true }))
-  const broken = new Broken()
-  for (const { on, walk, readsSums = false } of phases) {
+  // Together, because each computes more than it reads.
+  const walking = phases.map(async ({ on, walk, readsSums = false }) => {
     const due = rules.filter(rule => on.includes(rule.on))
     const spans = isWhole && !readsSums ? ofAllTimes : unsealedSince
-    let found = await walk(db, { due, spans, isWhole, ...whose })
-    if (found.size > 0 && spans.some(({ from }) => from !== null)) {
-      found = await walk(db, { due: due.filter(({ name }) => found.has(name)), spans: ofAllTimes, isWhole, ...whose })
-    }
+    const found = await walk(db, { due, spans, isWhole, ...whose })
+    if (found.size === 0 || spans.every(({ from }) => from === null)) return { due, found }
+    const doubted = due.filter(({ name }) => found.has(name))
+    return { due, found: await walk(db, { due: doubted, spans: ofAllTimes, isWhole, ...whose }) }
+  })
+  for (const each of walking) each.catch(() => undefined)
+  const broken = new Broken()
+  for (const each of walking) {
+    const { due, found } = await each
     for (const [name, disagreement] of found) broken.note(name, disagreement)
     for (const { name, rule } of due) yield { name, rule, disagreement: broken.get(name) ?? null }
   }
@@ -66,9 +71,13 @@ class Broken extends Map<string, Disagreement> {
     if (known === undefined || disagreement.partnerId < known.partnerId) this.set(name, disagreement)
   }
 
-  async noteAll(db: Reader, due: Rule[], parts: Parts): Promise<void> {
-    for (const rule of due)
-      for (const query of queriesOf(rule, parts)) this.note(rule.name, (await query.execute(db)).rows[0])
+  /** Checks each rule on some parts of the books, in its own snapshot. */
+  ofRules(due: Rule[], parts: Parts): ((db: Reader) => Promise<void>)[] {
+    return due.flatMap(rule =>
+      queriesOf(rule, parts).map(
+        query => async (db: Reader) => this.note(rule.name, (await query.execute(db)).rows[0]),
+      ),
+    )
   }
 }
 
@@ -87,10 +96,10 @@ const phases: {
 async function checkMembers(db: Reader, { due, spans, isWhole }: Due): Promise<Broken> {
   const broken = new Broken()
   for (const span of spans) {
-    await walkMembers(db, span, async (reader, range) => {
-      await broken.noteAll(reader, due, { members: [membersIn(range)] })
-      if (isWhole) broken.note('seals', await brokenMemberSeal(reader, range))
-    })
+    await walkMembers(db, span, range => [
+      ...broken.ofRules(due, { members: [membersIn(range)] }),
+      ...(isWhole ? [async (reader: Reader) => broken.note('seals', await brokenMemberSeal(reader, range))] : []),
+    ])
   }
   return broken
 }
@@ -101,25 +110,20 @@ async function checkTransfers(db: Reader, { due, spans, isWhole }: Due): Promise
   for (const span of spans) {
     const payments = new SealedPayments()
     if (isWhole) await inSnapshot(db, reader => payments.readSeals(reader, span.partnerIds))
-    await walkTimes(db, span, async (reader, step) => {
+    await walkTimes(db, span, step => {
       const chosen = [inSpan(step)]
-      const parts = { transfers: [step], movements: chosen, fees: chosen }
-      await broken.noteAll(reader, due, span.from === null ? { ...parts, cycles: chosen } : parts)
-      if (isWhole) await payments.add(reader, step)
+      const parts = { transfers: [step], movements: chosen, fees: chosen, cycles: span.from === null ? chosen : [] }
+      return [...broken.ofRules(due, parts), ...(isWhole ? [(reader: Reader) => payments.add(reader, step)] : [])]
     })
     broken.note('seals', payments.findBroken())
     if (span.from === null) continue
     const touched = { ...span, from: span.from }
-    const check = (parts: (keys: Key[]) => Parts) => (reader: Reader, keys: Key[]) =>
-      broken.noteAll(reader, due, parts(keys))
-    const older = (kind: IdKind) =>
-      check(keys => ({ movements: [amongKeys(kind, keys)], fees: [amongKeys(kind, keys)] }))
-    await walkKeys(db, await inSnapshot(db, reader => olderWithdrawals(reader, touched)), older('withdrawal'))
-    await walkKeys(db, await inSnapshot(db, reader => olderPayRuns(reader, touched)), older('payRun'))
-    await walkKeys(
-      db,
-      await inSnapshot(db, reader => touchedCycles(reader, touched)),
-      check(keys => ({ fees: [withdrawalsOf(keys)], cycles: [amongKeys('payCycle', keys)] })),
+    const ofKind = (kind: IdKind) => (keys: Key[]) =>
+      broken.ofRules(due, { movements: [amongKeys(kind, keys)], fees: [amongKeys(kind, keys)] })
+    await walkKeys(db, await inSnapshot(db, reader => olderWithdrawals(reader, touched)), ofKind('withdrawal'))
+    await walkKeys(db, await inSnapshot(db, reader => olderPayRuns(reader, touched)), ofKind('payRun'))
+    await walkKeys(db, await inSnapshot(db, reader => touchedCycles(reader, touched)), keys =>
+      broken.ofRules(due, { fees: [withdrawalsOf(keys)], cycles: [amongKeys('payCycle', keys)] }),
     )
   }
   return broken
@@ -128,8 +132,8 @@ async function checkTransfers(db: Reader, { due, spans, isWhole }: Due): Promise
 async function checkPartners(db: Reader, { due, spans, partnerId }: Due): Promise<Broken> {
   const broken = new Broken()
   const ofPartner = (id: RawBuilder<unknown>) => (partnerId === undefined ? sql`true` : sql`${id} = ${partnerId}`)
-  const parts = { partners: [{ ofPartner, unsealed: unsealed(spans) }] }
-  for (const rule of due) await inSnapshot(db, reader => broken.noteAll(reader, [rule], parts))
+  for (const part of broken.ofRules(due, { partners: [{ ofPartner, unsealed: unsealed(spans) }] }))
+    await inSnapshot(db, part)
   return broken
 }
 

@@ -12,38 +12,56 @@ export async function inSnapshot<T>(db: Reader, work: (db: Reader) => Promise<T>
     .setIsolationLevel('repeatable read')
     .setAccessMode('read only')
     .execute(async tx => {
-      // What a slice joins and groups fits into the memory. Members are read in the order of an index, which is in the cache.
+      // Most of what a rule joins and groups fits into the memory.
       await sql`
-        select set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true),
-               set_config('random_page_cost', '1.1', true)`.execute(tx)
+        select set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)`.execute(tx)
       return await work(tx)
     })
 }
 
-// A snapshot of this age delays vacuum by less than autovacuum's own pauses.
-const stepMs = { short: 1_000, long: 5_000 }
+// A snapshot of this age delays vacuum by less than autovacuum's own pauses. Long steps are faster: they read whole partitions in order.
+const snapshotMs = { short: 5_000, long: 20_000 }
 
-/** The size of the next step: twice as large after a short one, and half after a long one. */
-async function paced<T>(size: number, work: () => Promise<T>): Promise<{ result: T; next: number }> {
-  const startMs = performance.now()
-  const result = await work()
-  const tookMs = performance.now() - startMs
-  const next = tookMs < stepMs.short ? size * 2 : tookMs > stepMs.long ? Math.ceil(size / 2) : size
-  return { result, next }
+/** Takes the parts of a step, each in its own snapshot. @returns the size of the next step, by the snapshot that took longest */
+async function inSnapshots(db: Reader, size: number, parts: Work[]): Promise<number> {
+  let longestMs = 0
+  for (const part of parts) {
+    const startMs = performance.now()
+    await inSnapshot(db, part)
+    longestMs = Math.max(longestMs, performance.now() - startMs)
+  }
+  return longestMs < snapshotMs.short ? size * 2 : longestMs > snapshotMs.long ? Math.ceil(size / 2) : size
+}
+
+/** Reads something in one snapshot. */
+type Work = (db: Reader) => Promise<void>
+
+// So many transfers are checked by a rule in some seconds.
+const stepTransfers = 4_000_000
+
+/** Finds how many steps the first should be one of, from the statistics of the tables, and how many members a step then has. */
+async function findFirstStep(db: Reader): Promise<{ steps: number; members: number }> {
+  const { rows } = await sql<{ transfers: number; balances: number }>`
+    select sum(reltuples) filter (where relname <> 'ledger_balances') as transfers,
+           sum(reltuples) filter (where relname = 'ledger_balances') as balances
+      from pg_class
+     where oid = 'ledger_balances'::regclass or oid in (select inhrelid from pg_inherits where inhparent = 'ledger_transfers'::regclass)`.execute(
+    db,
+  )
+  const { transfers = 0, balances = 0 } = rows[0] ?? {}
+  const steps = Math.max(1, transfers / stepTransfers)
+  return { steps, members: Math.max(1_000, Math.ceil(balances / steps)) }
 }
 
 const hourMs = 60 * 60_000
 
-/** Walks through the transfers of the partners of a span by time, in snapshots of some seconds. */
-export async function walkTimes(
-  db: Reader,
-  span: Span,
-  work: (db: Reader, step: Span) => Promise<void>,
-): Promise<void> {
+/** Walks through the transfers of the partners of a span by time. */
+export async function walkTimes(db: Reader, span: Span, partsOf: (step: Span) => Work[]): Promise<void> {
+  const { steps } = await findFirstStep(db)
   const { first, last } = await inSnapshot(db, reader => timesOf(reader, span))
   let step: Span = { ...span, to: span.from ?? first }
-  for (let hours = 24; ; ) {
-    if (step.from !== step.to) hours = (await paced(hours, () => inSnapshot(db, reader => work(reader, step)))).next
+  for (let hours = Math.ceil((last.getTime() - first.getTime()) / hourMs / steps) + 1; ; ) {
+    if (step.from !== step.to) hours = await inSnapshots(db, hours, partsOf(step))
     if (step.to === null) return
     const to = new Date(step.to.getTime() + hours * hourMs)
     step = { ...span, from: step.to, to: to > last ? null : to }
@@ -63,25 +81,20 @@ async function timesOf(db: Reader, { partnerIds }: Span): Promise<{ first: Date;
   return { first: first ?? new Date(0), last: last ?? new Date(0) }
 }
 
-/** Walks through the members of the partners of a span, in snapshots of some seconds. */
+/** Walks through the members of the partners of a span. */
 export async function walkMembers(
   db: Reader,
   { partnerIds, from }: Span,
-  work: (db: Reader, range: MemberRange) => Promise<void>,
+  partsOf: (range: MemberRange) => Work[],
 ): Promise<void> {
+  const { members } = await findFirstStep(db)
   let after: Key | null = null
-  for (let count = 1_000; ; ) {
+  for (let count = members; ; ) {
     const range: Omit<MemberRange, 'to'> = { partnerIds, from, after }
-    const { result, next } = await paced(count, () =>
-      inSnapshot(db, async reader => {
-        const to = await findMember(reader, range, count)
-        await work(reader, { ...range, to })
-        return to
-      }),
-    )
-    if (result === null) return
-    after = result
-    count = next
+    const to: Key | null = await findMember(db, range, count)
+    count = await inSnapshots(db, count, partsOf({ ...range, to }))
+    if (to === null) return
+    after = to
   }
 }
 
@@ -93,15 +106,11 @@ export async function findMember(db: Reader, range: Omit<MemberRange, 'to'>, cou
   return rows[0] ?? null
 }
 
-/** Walks through rows of one kind, in snapshots of some seconds. */
-export async function walkKeys(
-  db: Reader,
-  keys: Key[],
-  work: (db: Reader, keys: Key[]) => Promise<void>,
-): Promise<void> {
+/** Walks through rows of one kind. */
+export async function walkKeys(db: Reader, keys: Key[], partsOf: (keys: Key[]) => Work[]): Promise<void> {
   for (let done = 0, count = 1; done < keys.length; ) {
     const chunk = keys.slice(done, done + count)
     done += chunk.length
-    count = Math.min((await paced(count, () => inSnapshot(db, reader => work(reader, chunk)))).next, 10_000)
+    count = Math.min(await inSnapshots(db, count, partsOf(chunk)), 10_000)
   }
 }

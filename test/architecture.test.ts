@@ -43,6 +43,7 @@ const books = ['ledger', 'events', 'audit-log', 'idempotency', 'metadata', 'tabu
 const slices = [
   'bank-accounts',
   'closing',
+  'data-export',
   'fees',
   'float',
   'member-imports',
@@ -389,6 +390,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',
     ledger_transfers: 'a statement is computed from the books in one statement',
+    pay_cycles: 'names the days of the cycles whose changes it adds up',
   },
   webhooks: {
     events: 'fans events out, and makes the bodies of deliveries from them, in one statement',

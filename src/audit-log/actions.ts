@@ -35,6 +35,7 @@ export const actions = [
   'member.release',
   'member.read',
   'member.export',
+  'member.data_export',
   'member_session.create',
   'metadata.set',
   'member_job.create',

@@ -42,6 +42,12 @@ const reads: Record<string, () => Promise<{ path: string; accept?: string; leave
   getMember: async () => [
     { path: `/v1/members/${memberId}`, leaves: { action: 'member.read', resourceId: memberId, details: { count: 1 } } },
   ],
+  exportMemberData: async () => [
+    {
+      path: `/v1/members/${memberId}/data-export`,
+      leaves: { action: 'member.data_export', resourceId: memberId, details: { count: 1, isOwn: false } },
+    },
+  ],
   getMembers: async () => {
     const resourceId = mine.partner.id
     const ofMine = `emails=sam@example.com&statuses=active`
@@ -100,8 +106,8 @@ test('each read of accounts or dates of birth leaves one entry, with the filter 
 })
 
 test('every operation that reads accounts or dates of birth is among those', () => {
-  // Its accounts are made up.
-  const invented = ['getSandboxTestValues']
+  // Accounts that are made up, and the member’s own data, which is shown to the member.
+  const invented = ['getSandboxTestValues', 'exportOwnData']
   // A file with the cells that the caller has sent, which no schema describes.
   const files = ['getJobResults']
   const names = operationsShowing(/"(accountNumber|iban|dob)":/).filter(name => !invented.includes(name))

@@ -37,6 +37,7 @@ export type Declaration = {
     headers?: Record<string, TSchema>
     csv?: TextFile
     xml?: TextFile
+    html?: TextFile
     /** A file of any kind. */
     bytes?: string
     /** The fuller shape, for callers that request it; see `prefersRepresentation`. `schema` is the published shape. */
@@ -108,6 +109,7 @@ export function describe(
           ...jsonContent(success.schema, representation?.schema),
           ...csvContent(success.csv),
           ...textContent('text/xml', success.xml),
+          ...textContent('text/html', success.html),
           ...bytesContent(success.bytes),
         },
       },

@@ -5,7 +5,7 @@ import type { MemberSession } from '../partners/member-sessions.ts'
 import type { Operator } from '../partners/operator-keys.ts'
 import type { Partner } from '../partners/partners.ts'
 import type { SignedIn } from '../users/sessions.ts'
-import { prefersCsv } from './bodies/csv.ts'
+import { prefers } from './bodies/csv.ts'
 import { UploadedFile } from './bodies/uploaded-file.ts'
 import type { BrowserRequest, Call } from './operation.ts'
 
@@ -93,7 +93,11 @@ export abstract class BaseCall<Context, Facts extends CallFacts = CallFacts>
   }
 
   get prefersCsv(): boolean {
-    return prefersCsv(this.facts.headers.accept)
+    return prefers('text/csv', this.facts.headers.accept)
+  }
+
+  get prefersHtml(): boolean {
+    return prefers('text/html', this.facts.headers.accept)
   }
 
   moveTo(now: Date): void {

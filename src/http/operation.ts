@@ -52,6 +52,8 @@ export type Call<P = unknown, Q = unknown, B = unknown, Context = ApiContext> = 
   readonly prefersRepresentation: boolean
   /** Whether the caller asks for the file instead of JSON. */
   readonly prefersCsv: boolean
+  /** Whether the caller asks for the page instead of JSON. */
+  readonly prefersHtml: boolean
   /** The origin at which browsers reach this server. */
   readonly ownOrigin: string
   /** Aborts when the caller disconnects. */

@@ -140,9 +140,9 @@ function handlerOf<Context extends ServedContext>(
               complete(await operation.read(reader, call), call),
             )
           }
-  const { csv, schema } = operation.success
+  const { csv, html, schema } = operation.success
   // Only where the caller's preference decides between JSON and a file.
-  if (csv === undefined || schema === undefined) return respond
+  if ((csv ?? html) === undefined || schema === undefined) return respond
   return async (request, reply) => await respond(request, reply.header('vary', 'accept'))
 }
 

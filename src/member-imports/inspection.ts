@@ -38,3 +38,20 @@ export async function list(
     plan: { invite, update, reinstate, offboard, unchanged },
   }))
 }
+
+/** The changes of a member in the imports whose results are kept, by import, newest first. No index has the member, so each is read. */
+export async function* listStepsOf(
+  db: Reader,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): AsyncGenerator<{ jobId: string; createdAt: Date; action: string; fault: string | null }[]> {
+  const { rows: imports } = await sql<{ id: string; createdAt: Date }>`
+    select id, created_at from member_imports where partner_id = ${partnerId} and forgotten_at is null order by id desc`.execute(
+    db,
+  )
+  for (const { id: jobId, createdAt } of imports) {
+    const { rows } = await sql<{ action: string; fault: string | null }>`
+      select action, fault from member_import_steps
+       where partner_id = ${partnerId} and import_id = ${jobId} and member_id = ${memberId} order by step`.execute(db)
+    yield rows.map(row => ({ jobId, createdAt, ...row }))
+  }
+}

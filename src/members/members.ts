@@ -63,6 +63,18 @@ export async function find(db: Reader, { partnerId, memberId }: OfMember): Promi
   return toMember(await select(db, partnerId).where('id', '=', memberId).executeTakeFirst(), memberId)
 }
 
+/** When a member was created and last changed, and what restricts the member. */
+export async function findRecord(db: Reader, { partnerId, memberId }: OfMember) {
+  const record = await db
+    .selectFrom('members')
+    .select(['createdAt', 'updatedAt', 'accountRefused', 'reviewReason'])
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', memberId)
+    .executeTakeFirst()
+  if (record === undefined) throw memberNotFound(memberId)
+  return record
+}
+
 /** @throws Problem `MemberNotFound`, also for another partner's member */
 export async function requireMember(db: Reader, { partnerId, memberId }: OfMember): Promise<void> {
   const member = await db

@@ -136,6 +136,23 @@ export async function findSession(
   }
 }
 
+/** The sessions of a member that are not forgotten yet, newest first. */
+export async function listSessions(
+  db: Reader,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<{ id: string; scope: SessionScope; origin: string | null; createdAt: Date; expiresAt: Date }[]> {
+  const { rows } = await sql<{
+    id: string
+    scope: SessionScope
+    origin: string | null
+    createdAt: Date
+    expiresAt: Date
+  }>`
+    select id, scope, origin, created_at, expires_at from member_sessions
+     where partner_id = ${partnerId} and member_id = ${memberId} order by id desc`.execute(db)
+  return rows
+}
+
 /**
  * Deletes at most `countMax` sessions that expired some time ago.
  * @returns the number of deleted sessions

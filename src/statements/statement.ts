@@ -19,6 +19,46 @@ export type StatementLine = {
 
 type Account = { partnerId: string; memberId: string; currency: Currency }
 
+/** The currencies in which a member has ever had a balance. */
+export async function listCurrencies(
+  db: Reader,
+  { partnerId, memberId }: Omit<Account, 'currency'>,
+): Promise<Currency[]> {
+  const { rows } = await sql<{ currency: Currency }>`
+    select currency from ledger_balances where partner_id = ${partnerId} and member_id = ${memberId} order by currency`.execute(
+    db,
+  )
+  return rows.map(({ currency }) => currency)
+}
+
+type CycleSum = {
+  payCycleId: string
+  startDate: string
+  endDate: string
+  currency: Currency
+  reason: string
+  available: bigint
+  owed: bigint
+}
+
+/** How much a member's balances changed in each pay cycle, by reason, oldest first. */
+export async function listCycleSums(
+  db: Reader,
+  { partnerId, memberId }: Omit<Account, 'currency'>,
+): Promise<CycleSum[]> {
+  const { rows } = await sql<CycleSum>`
+    select c.id as pay_cycle_id, c.start_date, c.end_date, t.currency, t.reason,
+           sum(case when t.credit = 'member_available' then t.amount when t.debit = 'member_available' then -t.amount else 0 end)::bigint as available,
+           sum(case when t.debit = 'member_owed' then t.amount when t.credit = 'member_owed' then -t.amount else 0 end)::bigint as owed
+      from ledger_transfers t
+      join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id
+     where t.partner_id = ${partnerId} and t.member_id = ${memberId}
+       and (t.debit in ('member_available', 'member_owed') or t.credit in ('member_available', 'member_owed'))
+     group by c.id, c.start_date, c.end_date, t.currency, t.reason
+     order by c.start_date, t.currency, t.reason`.execute(db)
+  return rows
+}
+
 /** One page of a member's statement: `opening` plus the lines, oldest (last) to newest, gives `closing`. */
 export type Statement = { opening: MemberBalance; closing: MemberBalance; lines: StatementLine[]; hasMore: boolean }
 

@@ -7,7 +7,7 @@ import { onOnePartner } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { Problem, problem } from '../kernel/errors.ts'
-import { newId } from '../kernel/ids.ts'
+import { firstId, newId } from '../kernel/ids.ts'
 import { type Money, toWire } from '../kernel/money.ts'
 import { addMinutes } from '../kernel/time.ts'
 import { lockOfMembers } from '../members/locks.ts'
@@ -277,6 +277,32 @@ export async function recordExpiry(tx: Tx, now: Date): Promise<void> {
       (select expires_at from withdrawal_intents
         where status = 'pending' and expires_at < ${hourAgo} and ${isRecent}
         order by expires_at limit 1), ${hourAgo}))`.execute(tx)
+}
+
+// Rows of the largest partners in this time are read in some tenths of a second.
+const windowMs = 7 * 86_400_000
+
+/**
+ * The ids of a member's intents that are not withdrawals, in pages, oldest first. No index has the member, because it would cost every
+ * intent, so all intents of the partner since the member's creation are read that are not certain to be withdrawals.
+ */
+export async function* listUnusedIds(
+  db: Reader,
+  { partnerId, memberId, since, now }: { partnerId: string; memberId: string; since: Date; now: Date },
+): AsyncGenerator<string[]> {
+  const { rows: known } = await sql<{ start: Date }>`
+    select greatest(${since}::timestamptz, removed_until - interval '2 days') as start from withdrawal_intent_expiry`.execute(
+    db,
+  )
+  for (let from = known[0]?.start ?? since; from <= now; from = new Date(from.getTime() + windowMs)) {
+    const { rows } = await sql<{ id: string }>`
+      select id from withdrawal_intents
+       where partner_id = ${partnerId} and member_id = ${memberId} and status <> 'completed'
+         and id >= ${firstId('withdrawalIntent', from)}
+         and id < ${firstId('withdrawalIntent', new Date(from.getTime() + windowMs))}
+       order by id`.execute(db)
+    yield rows.map(({ id }) => id)
+  }
 }
 
 /** SQL that finds intents from before an instant that never became a withdrawal and no longer can. */

@@ -13,8 +13,8 @@ export function requireUtf8(request: FastifyRequest): void {
   }
 }
 
-/** Whether an `accept` header prefers CSV to JSON. Wildcards mean JSON. */
-export function prefersCsv(accept: string | undefined): boolean {
+/** Whether an `accept` header prefers a media type to JSON. Wildcards mean JSON. */
+export function prefers(mediaType: 'text/csv' | 'text/html', accept: string | undefined): boolean {
   const weights = new Map(
     (accept ?? '').split(',').map(range => {
       const [type = '', ...parameters] = range.split(';').map(part => part.trim().toLowerCase())
@@ -22,8 +22,8 @@ export function prefersCsv(accept: string | undefined): boolean {
       return [type, weight === undefined ? 1 : Number(weight)] as const
     }),
   )
-  const csv = weights.get('text/csv') ?? 0
-  return csv > 0 && csv >= (weights.get('application/json') ?? 0)
+  const weight = weights.get(mediaType) ?? 0
+  return weight > 0 && weight >= (weights.get('application/json') ?? 0)
 }
 
 /**

@@ -23,6 +23,7 @@ import type {
   LoggedRequests,
   Member,
   MemberBalance,
+  MemberDataExport,
   MemberId,
   MemberJob,
   MemberJobCreated,
@@ -142,6 +143,7 @@ export const operations: Record<string, Operation> = {
   'members.replace': { method: 'PUT', path: '/v1/members/{memberId}', hasBody: true, prefers: true },
   'members.offboard': { method: 'DELETE', path: '/v1/members/{memberId}' },
   'members.activate': { method: 'POST', path: '/v1/members/{memberId}/activate', prefers: true },
+  'members.exportData': { method: 'GET', path: '/v1/members/{memberId}/data-export' },
   'members.listStatementLines': { method: 'GET', path: '/v1/pay/members/{memberId}/statement', hasQuery: true, entries: 'lines', cursor: 'id' },
   'memberJobs.create': { method: 'POST', path: '/v1/members/jobs', hasBody: true, hasQuery: true },
   'memberJobs.createFromFile': { method: 'PUT', path: '/v1/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
@@ -479,6 +481,16 @@ export interface Resources {
      * `POST /v1/members/{memberId}/activate` (activateMember)
      */
     activate(memberId: MemberId, options?: CallOptions): Call<Member>
+    /**
+     * Export everything about a member.
+     *
+     * For a request of access (GDPR art. 15): profile, balances, statement, intents, withdrawals with their payments, lists that named the member, the audit log about the member, and sessions. With `accept: text/html`, a page that a person can read. Changes while it is read may be missing. Each export is in the audit log.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `GET /v1/members/{memberId}/data-export` (exportMemberData)
+     */
+    exportData(memberId: MemberId, options?: CallOptions): Call<MemberDataExport>
     /**
      * Get a member’s statement.
      *

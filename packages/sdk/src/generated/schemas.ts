@@ -154,6 +154,109 @@ export type Events = {
   take: number
 }
 
+export type ExportedAuditEntry = {
+  at: Instant
+  action: string
+  /** What kind of actor it was. */
+  by: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker'
+  details: object
+}
+
+export type ExportedImport = {
+  jobId: MemberJobId
+  createdAt: Instant
+  action: string
+  fault: string | null
+}
+
+export type ExportedIntent = {
+  withdrawalIntentId: WithdrawalIntentId
+  status: 'pending' | 'completed' | 'expired' | 'cancelled'
+  amount: Money
+  netAmount: Money
+  fee: Money
+  tier: string
+  /** Null in a member session, which shows only `lastFour`. */
+  accountDetails: BankAccount | null
+  /** The end of the account number or IBAN. */
+  lastFour: string | null
+  createdAt: Instant
+  expiresAt: Instant
+}
+
+export type ExportedPayCycle = {
+  payCycleId: PayCycleId
+  startDate: Day
+  endDate: Day
+  reason: string
+  /** How much it changed the available balance in this cycle, in all. */
+  available: SignedMoney
+  /** How much it changed what the member owes. */
+  owed: SignedMoney
+}
+
+export type ExportedProfile = {
+  memberId: MemberId
+  status: MemberStatus
+  email: Email
+  firstName: FirstName
+  lastName: LastName
+  tier: TierName
+  phone: Phone | null
+  workerId: WorkerId | null
+  /** Null in a member session, which shows only `lastFour`. */
+  accountDetails: BankAccount | null
+  dob: DateOfBirth | null
+  gender: Gender | null
+  /** Whether payroll deducts what this member withdraws. */
+  enablePayroll: boolean
+  /** The end of the account number or IBAN. */
+  lastFour: string | null
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
+  createdAt: Instant
+  updatedAt: Instant
+  /** Why the bank refuses the account; null if it does not. */
+  accountRefused: string | null
+  /** Why the member’s withdrawals are held for review; null if they are not. */
+  reviewReason: string | null
+}
+
+export type ExportedSession = {
+  id: MemberSessionId
+  scope: 'read' | 'withdraw'
+  origin: string | null
+  createdAt: Instant
+  expiresAt: Instant
+}
+
+export type ExportedWithdrawal = {
+  id: WithdrawalId
+  withdrawalIntentId: WithdrawalIntentId
+  memberId: MemberId
+  payCycleId: PayCycleId
+  status: WithdrawalStatus
+  amount: Money
+  netAmount: Money
+  fee: Money
+  bankAccount: LastFour
+  /** The member’s available balance right after this withdrawal was booked. */
+  balanceAfter: Money
+  /** Every status of the withdrawal so far, oldest first. */
+  timeline: WithdrawalTimelineEntry[]
+  createdAt: Instant
+  /** When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null. */
+  expectedAt: Instant | null
+  /** The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted. */
+  paymentReference: string | null
+  /** The metadata of its intent. */
+  metadata: Metadata
+  /** Null in a member session, which shows only `lastFour`. */
+  accountDetails: BankAccount | null
+  /** The end of the account number or IBAN. */
+  lastFour: string | null
+}
+
 export type FileContentIssue = {
   code: 'FileContent'
   message: IssueMessage
@@ -553,6 +656,27 @@ export type MemberCounts = {
   active: number
   invited: number
   inactive: number
+}
+
+export type MemberDataExport = {
+  generatedAt: Instant
+  /** The name of the partner, who decides why the data is processed. */
+  employer: string
+  profile: ExportedProfile
+  /** The balances by pay cycle and reason, oldest first. */
+  payCycles: ExportedPayCycle[]
+  /** Every change of the balance, newest first: pay, corrections, withdrawals, fees and what was given back. */
+  statement: MemberStatementLine[]
+  /** Quotes that did not become withdrawals, as long as they are kept; oldest first. */
+  intents: ExportedIntent[]
+  /** Each with its timeline, and the account and reference of the payment; newest first. */
+  withdrawals: ExportedWithdrawal[]
+  /** The changes of this person in lists of members, as long as their results are kept. */
+  imports: ExportedImport[]
+  /** What was done to the profile, and when it was shown; newest first. */
+  auditEntries: ExportedAuditEntry[]
+  /** The member’s sessions of the last hours. */
+  sessions: ExportedSession[]
 }
 
 export type MemberEventData = {

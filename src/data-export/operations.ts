@@ -1,0 +1,61 @@
+import { Type } from 'typebox'
+import { type Call, type Download, named, operation } from '../http/operation.ts'
+import { Id } from '../kernel/ids.ts'
+import { jsonOf, openExport } from './export.ts'
+import { pageOf } from './page.ts'
+import { DataExport } from './schema.ts'
+
+const success = {
+  description: 'The data, by section.',
+  schema: DataExport,
+  html: { description: 'The same as a page to read, save and print.', example: '<!doctype html>…' },
+} as const
+
+const exportMemberData = operation({
+  route: 'GET /v1/members/:memberId/data-export',
+  scope: 'members:read',
+  roles: 'keysOnly',
+  sdk: 'members.exportData',
+  tag: 'Members',
+  summary: 'Export everything about a member',
+  description:
+    'For a request of access (GDPR art. 15): profile, balances, statement, intents, withdrawals with their payments, lists that named the member, the audit log about the member, and sessions. With `accept: text/html`, a page that a person can read. Changes while it is read may be missing. Each export is in the audit log.',
+  params: Type.Object({ memberId: Id('member') }),
+  success,
+  problems: ['MemberNotFound'],
+  async run(call, { download }) {
+    return download(await exportOf(call, { memberId: call.params.memberId, isOwn: false }))
+  },
+})
+
+const exportOwnData = operation({
+  route: 'GET /v1/me/data-export',
+  session: 'read',
+  tag: 'Member sessions',
+  summary: 'Export everything about the member',
+  description:
+    'Like `exportMemberData`, for the member. Accounts are shown by their last four characters; the employer has the whole numbers. With `accept: text/html`, a page to read, save and print.',
+  success,
+  async run(call, { download }) {
+    return download(await exportOf(call, { memberId: call.memberSession.memberId, isOwn: true }))
+  },
+})
+
+export const dataExportOperations = named({ exportMemberData, exportOwnData })
+
+async function exportOf(
+  { partner, now, context, prefersHtml }: Call,
+  { memberId, isOwn }: { memberId: string; isOwn: boolean },
+): Promise<Download> {
+  const sections = await openExport(context.db, { partner, memberId, isOwn, bankOf: context.bankOf, now })
+  const type = prefersHtml ? 'text/html' : 'application/json'
+  return {
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      // Nothing in the page runs or loads.
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    },
+    parts: prefersHtml ? pageOf(sections) : jsonOf(sections),
+    disclosed: { action: 'member.data_export', resourceId: memberId, details: { count: 1, isOwn } },
+  }
+}

@@ -51,8 +51,8 @@ test('an export has everything about one person, and nothing about others', asyn
   expect(text).not.toContain(other)
   expect(body).toMatchObject({ employer: 'Complete', generatedAt: harness.clock.now().toISOString() })
   expect(body.profile).toMatchObject({
-    ...{ ...profile, lastName: 'Quux-Ito', accountDetails: lived.account, lastFour: '4958', memberId: lived.memberId },
-    ...{ status: 'active', metadata: { depot: 'North' }, accountRefused: null, reviewReason: null },
+    ...{ ...profile, lastName: 'Quux-Ito', accountDetails: lived.account, memberId: lived.memberId, status: 'active' },
+    ...{ lastFour: '4958', metadata: { depot: 'North' }, accountRefused: null, reviewReason: null },
   })
   expect(body.payCycles).toContainEqual(
     expect.objectContaining({ payCycleId: mine.payCycle.id, reason: 'pay_run.available', available: gbp(49_000) }),
@@ -65,9 +65,13 @@ test('an export has everything about one person, and nothing about others', asyn
   ])
   expect(body.intents[0]).toMatchObject({ status: 'cancelled', amount: gbp(5_000), accountDetails: goodAccount })
   const [cancelled, paid] = body.withdrawals
-  expect([cancelled.id, paid.id]).toEqual([lived.cancelled, lived.paid])
-  expect(paid).toMatchObject({ accountDetails: goodAccount, paymentReference: expect.stringMatching(/^MM/) })
-  expect(paid.timeline.map((each: { status: string }) => each.status).slice(0, 2)).toEqual(['held', 'submitted'])
+  expect([cancelled.withdrawal.id, paid.withdrawal.id]).toEqual([lived.cancelled, lived.paid])
+  expect(paid.accountDetails).toEqual(goodAccount)
+  expect(paid.withdrawal.paymentReference).toMatch(/^MM/)
+  expect(paid.withdrawal.timeline.map((each: { status: string }) => each.status).slice(0, 2)).toEqual([
+    'held',
+    'submitted',
+  ])
   expect(body.imports).toEqual([expect.objectContaining({ jobId: lived.jobId, action: 'Update', fault: null })])
   expect(body.auditEntries.map((each: { action: string }) => each.action).toSorted()).toEqual([
     ...['member.data_export', 'member.invite', 'member.read', 'member.update', 'metadata.set', 'withdrawal.cancel'],
@@ -148,7 +152,9 @@ test('hundreds of withdrawals are read page by page, each once', async () => {
   for (let count = 0; count < 205; count++)
     made.push(await harness.withdraw({ memberId, amount: 1_000, key: mine.key }))
   const { body } = await harness.call('GET', pathOf(memberId), { key: mine.key })
-  expect(body.withdrawals.map(({ id }: { id: string }) => id)).toEqual(made.toReversed())
+  expect(body.withdrawals.map(({ withdrawal }: { withdrawal: { id: string } }) => withdrawal.id)).toEqual(
+    made.toReversed(),
+  )
   // The pay, and two lines of each withdrawal: the net amount and the fee.
   expect(new Set(body.statement.map(({ id }: { id: string }) => id)).size).toBe(411)
 })

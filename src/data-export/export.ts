@@ -4,7 +4,6 @@ import type { Db } from '../database/database.ts'
 import { allToWire, type Currency } from '../kernel/money.ts'
 import * as memberImports from '../member-imports/inspection.ts'
 import * as members from '../members/members.ts'
-import { profileOf } from '../members/rules.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { listSessions } from '../partners/member-sessions.ts'
 import { lineBody } from '../statements/schema.ts'
@@ -41,7 +40,7 @@ export async function openExport(db: Db, asked: Asked): Promise<Section[]> {
   return [
     { name: 'generatedAt', value: now },
     { name: 'employer', value: partner.name },
-    { name: 'profile', value: await profile(db, asked) },
+    { name: 'profile', value: await profileOf(db, asked) },
     { name: 'payCycles', pages: payCycles(db, of) },
     { name: 'statement', pages: statement(db, { ...of, now }) },
     { name: 'intents', pages: intentsOf(db, asked) },
@@ -52,16 +51,13 @@ export async function openExport(db: Db, asked: Asked): Promise<Section[]> {
   ]
 }
 
-async function profile(db: Db, { partner, memberId, isOwn }: Asked) {
+async function profileOf(db: Db, { partner, memberId, isOwn }: Asked) {
   const of = { partnerId: partner.id, memberId }
   const member = await members.find(db, of)
-  return {
-    ...{ memberId, status: member.status },
-    ...profileOf(member),
-    ...shown(member.accountDetails, isOwn),
-    metadata: await metadata.find(db, { partnerId: partner.id, resourceId: memberId }),
-    ...(await members.findRecord(db, of)),
-  }
+  const { id, ...profile } = member
+  const found = await metadata.find(db, { partnerId: partner.id, resourceId: memberId })
+  const record = await members.findRecord(db, of)
+  return { memberId: id, ...profile, ...shown(member.accountDetails, isOwn), metadata: found, ...record }
 }
 
 const shown = (account: BankAccount | null, isOwn: boolean) => ({
@@ -119,7 +115,7 @@ async function* withdrawalsOf(db: Db, { partner, memberId, isOwn, bankOf }: Aske
     yield ids.flatMap(id => {
       const withdrawal = details.get(id)
       if (withdrawal === undefined) return []
-      return [{ ...detailsBody(withdrawal, { bankOf }), ...shown(withdrawal.account, isOwn) }]
+      return [{ withdrawal: detailsBody(withdrawal, { bankOf }), accountDetails: isOwn ? null : withdrawal.account }]
     })
   }
 }

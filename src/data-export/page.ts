@@ -28,7 +28,7 @@ export async function* pageOf(sections: readonly Section[]): AsyncGenerator<stri
     } else {
       let isEmpty = true
       for await (const rows of section.pages)
-        for (const row of rows as object[]) {
+        for (const row of (rows as object[]).map(flat)) {
           if (isEmpty) yield line(Object.keys(row).map(label), 'th', 'th')
           isEmpty = false
           yield line(Object.values(row).map(words))
@@ -38,6 +38,13 @@ export async function* pageOf(sections: readonly Section[]): AsyncGenerator<stri
     yield '</table></section>'
   }
   yield '</body></html>'
+}
+
+/** The fields of a withdrawal stand beside its account. */
+function flat(row: object): object {
+  if (!('withdrawal' in row)) return row
+  const { withdrawal, ...rest } = row
+  return { ...(withdrawal as object), ...rest }
 }
 
 function line(cells: string[], first = 'td', others = 'td'): string {

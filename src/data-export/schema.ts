@@ -11,10 +11,8 @@ import { MemberStatementLine } from '../statements/schema.ts'
 import { intentStatuses } from '../withdrawals/lifecycle.ts'
 import { WithdrawalDetails } from '../withdrawals/schema.ts'
 
-const account = {
-  accountDetails: nullable(AccountDetails, 'Null in a member session, which shows only `lastFour`.'),
-  lastFour: nullable(Type.String(), 'The end of the account number or IBAN.'),
-}
+const accountDetails = nullable(AccountDetails, 'Null in a member session, which shows only `lastFour`.')
+const lastFour = TextOrNull
 
 /** Everything about one person, by section. Sections that grow are streamed in pages. */
 export const DataExport = namedObject('MemberDataExport', {
@@ -22,7 +20,7 @@ export const DataExport = namedObject('MemberDataExport', {
   employer: Type.String({ description: 'The name of the partner, who decides why the data is processed.' }),
   profile: namedObject('ExportedProfile', {
     ...Member.properties,
-    ...account,
+    lastFour,
     metadata: Metadata,
     createdAt: Instant,
     updatedAt: Instant,
@@ -52,13 +50,14 @@ export const DataExport = namedObject('MemberDataExport', {
       netAmount: WireMoney,
       fee: WireMoney,
       tier: Type.String(),
-      ...account,
+      accountDetails,
+      lastFour,
       createdAt: Instant,
       expiresAt: Instant,
     }),
     { description: 'Quotes that did not become withdrawals, as long as they are kept; oldest first.' },
   ),
-  withdrawals: Type.Array(namedObject('ExportedWithdrawal', { ...WithdrawalDetails.properties, ...account }), {
+  withdrawals: Type.Array(namedObject('ExportedWithdrawal', { withdrawal: WithdrawalDetails, accountDetails }), {
     description: 'Each with its timeline, and the account and reference of the payment; newest first.',
   }),
   imports: Type.Array(

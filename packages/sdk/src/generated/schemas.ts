@@ -178,7 +178,6 @@ export type ExportedIntent = {
   tier: string
   /** Null in a member session, which shows only `lastFour`. */
   accountDetails: BankAccount | null
-  /** The end of the account number or IBAN. */
   lastFour: string | null
   createdAt: Instant
   expiresAt: Instant
@@ -204,13 +203,11 @@ export type ExportedProfile = {
   tier: TierName
   phone: Phone | null
   workerId: WorkerId | null
-  /** Null in a member session, which shows only `lastFour`. */
-  accountDetails: BankAccount | null
+  accountDetails: BankAccountUK | BankAccountEU | null
   dob: DateOfBirth | null
   gender: Gender | null
   /** Whether payroll deducts what this member withdraws. */
   enablePayroll: boolean
-  /** The end of the account number or IBAN. */
   lastFour: string | null
   /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
   metadata: Metadata
@@ -231,30 +228,9 @@ export type ExportedSession = {
 }
 
 export type ExportedWithdrawal = {
-  id: WithdrawalId
-  withdrawalIntentId: WithdrawalIntentId
-  memberId: MemberId
-  payCycleId: PayCycleId
-  status: WithdrawalStatus
-  amount: Money
-  netAmount: Money
-  fee: Money
-  bankAccount: LastFour
-  /** The member’s available balance right after this withdrawal was booked. */
-  balanceAfter: Money
-  /** Every status of the withdrawal so far, oldest first. */
-  timeline: WithdrawalTimelineEntry[]
-  createdAt: Instant
-  /** When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null. */
-  expectedAt: Instant | null
-  /** The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted. */
-  paymentReference: string | null
-  /** The metadata of its intent. */
-  metadata: Metadata
+  withdrawal: WithdrawalDetails
   /** Null in a member session, which shows only `lastFour`. */
   accountDetails: BankAccount | null
-  /** The end of the account number or IBAN. */
-  lastFour: string | null
 }
 
 export type FileContentIssue = {

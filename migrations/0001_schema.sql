@@ -2489,6 +2489,19 @@ create function first_id(prefix text, at timestamptz) returns text
     from generate_series(0, 9) as place
 $$;
 
+-- The lowest ids of a month and of the next, in a table with partitions.
+create function ids_of_month(parent text, month timestamp, out first text, out next text)
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  prefix text := case parent when 'events' then 'evt' when 'ledger_transfers' then 'tr' end;
+begin
+  if prefix is null then
+    raise exception '% has no partitions', parent using errcode = 'invalid_parameter_value';
+  end if;
+  first := public.first_id(prefix, month at time zone 'UTC');
+  next := public.first_id(prefix, (month + interval '1 month') at time zone 'UTC');
+end $$;
+
 -- Makes the partition of a month, or the default partition if the month is null. Everything that a partition has and its table cannot
 -- give it is here: unique indexes without the column that the table is partitioned by, storage, and the trigger against truncate.
 create function make_partition(parent text, month date) returns void
@@ -2496,11 +2509,11 @@ create function make_partition(parent text, month date) returns void
 declare
   suffix text := coalesce(to_char(month, 'YYYY_MM'), 'default');
   name text := parent || '_' || suffix;
-  prefix text := case parent when 'events' then 'evt' when 'ledger_transfers' then 'tr' end;
-  bounds text := case when month is null then 'default' else
-    format('for values from (%L) to (%L)', public.first_id(prefix, month::timestamp at time zone 'UTC'),
-           public.first_id(prefix, (month + interval '1 month') at time zone 'UTC')) end;
+  bounds text := 'default';
 begin
+  if month is not null then
+    select format('for values from (%L) to (%L)', i.first, i.next) into bounds from public.ids_of_month(parent, month) i;
+  end if;
   execute format('create table public.%I partition of public.%I %s', name, parent, bounds);
   execute format('create trigger %I before truncate on public.%I for each statement execute function public.refuse_change(%L)',
                  name || '_not_emptied', name, parent);
@@ -2528,25 +2541,21 @@ create function make_partitions(parent text) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '100ms' as $$
 declare
   this_month timestamp := date_trunc('month', now() at time zone 'UTC');
-  prefix text := case parent when 'events' then 'evt' when 'ledger_transfers' then 'tr' end;
   month timestamp;
+  ids record;
   is_covered boolean;
 begin
-  if prefix is null then
-    raise exception '% has no partitions', parent using errcode = 'invalid_parameter_value';
-  end if;
   foreach month in array array[this_month, this_month + interval '1 month'] loop
     continue when to_regclass(format('public.%I', parent || '_' || to_char(month, 'YYYY_MM'))) is not null;
     -- Another process makes it.
     exit when not pg_try_advisory_xact_lock(hashtext('midmonth partitions of ' || parent));
+    select * into ids from public.ids_of_month(parent, month);
     -- By partner, because the key begins with it.
     execute format('select exists (
                       select from public.partners p
                        cross join lateral (select from public.%I d where d.partner_id = p.id and d.id >= $1 and d.id < $2 limit 1) found)',
                    parent || '_default')
-       into is_covered
-      using public.first_id(prefix, month at time zone 'UTC'),
-            public.first_id(prefix, (month + interval '1 month') at time zone 'UTC');
+       into is_covered using ids.first, ids.next;
     if not is_covered then
       perform public.make_partition(parent, month::date);
     end if;

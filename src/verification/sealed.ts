@@ -13,8 +13,8 @@ export async function brokenMemberSeal(db: Reader, range: MemberRange): Promise<
     with lines as (
       select s.partner_id, s.member_id, s.currency, s.pay_cycle_id as sealed_cycle_id, t.pay_cycle_id, t.debit, t.credit, t.amount, t.member_sequence,
              row_number() over member as place,
-             sum(case when t.credit = 'member_available' then t.amount when t.debit = 'member_available' then -t.amount else 0 end) over member as available,
-             sum(case when t.debit = 'member_owed' then t.amount when t.credit = 'member_owed' then -t.amount else 0 end) over member as owed
+             sum(case when t.credit = 'member_available' then t.amount when t.debit = 'member_available' then -t.amount else 0 end::float8) over member as available,
+             sum(case when t.debit = 'member_owed' then t.amount when t.credit = 'member_owed' then -t.amount else 0 end::float8) over member as owed
         from ledger_member_seals s
         join ledger_transfers t on t.partner_id = s.partner_id and t.member_id = s.member_id and t.currency = s.currency
              and t.member_sequence <= s.sequence

@@ -5,7 +5,7 @@ import type { Clock } from '../kernel/time.ts'
 import { rules, sealedAccounts } from './rules.ts'
 import { inMembers, isSince, type Key, type MemberRange, membersIn } from './slices.ts'
 import { type Check, queriesOf, verify } from './verify.ts'
-import { findMember } from './walks.ts'
+import { allowLongReads, findMember } from './walks.ts'
 
 const limits = {
   // Each of them is read one by one in every verification. Shortly after a cycle has closed, more wait for the bank's answer.
@@ -70,7 +70,7 @@ async function inStep<T>(db: Db, { partnerId }: Key, work: (tx: Tx) => Promise<T
     .setIsolationLevel('repeatable read')
     .execute(async tx => {
       if (!(await lockByNameIfFree(tx, 'sealing of the books of', partnerId))) return 'none'
-      await sql`set local statement_timeout = 0`.execute(tx)
+      await allowLongReads(tx)
       return await work(tx)
     })
 }

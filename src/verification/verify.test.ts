@@ -225,6 +225,25 @@ describe.each(['not sealed', 'sealed'])('books that are %s', state => {
     expect(found.withdrawals).toMatch(new RegExp(`^${life[which]}: `))
   })
 
+  test.each([
+    ['amount', 'amount + 1'],
+    ['currency', `'EUR'`],
+    ['member_id', `(select id from members m where m.partner_id = t.partner_id and m.id <> t.member_id limit 1)`],
+    [
+      'pay_cycle_id',
+      `(select id from pay_cycles c where c.partner_id = t.partner_id and c.id <> t.pay_cycle_id limit 1)`,
+    ],
+  ])('a transfer of a withdrawal with another %s than the withdrawal is reported', async (column, other) => {
+    for (const which of ['paid', 'returned', 'lateReturn']) {
+      const found = await afterTampering(sql`
+        update ledger_transfers t set ${sql.ref(column)} = ${sql.raw(other)}, member_sequence = 1000 + member_sequence
+         where movement_id = ${life[which]} and debit in ('member_available', 'float') and credit in ('payouts_pending', 'member_available')
+           and id = (select max(o.id) from ledger_transfers o where o.movement_id = t.movement_id
+                        and o.debit in ('member_available', 'float') and o.credit in ('payouts_pending', 'member_available'))`)
+      expect(found.withdrawals).toMatch(new RegExp(`^${life[which]}: `))
+    }
+  })
+
   test('a withdrawal refunded in another cycle than its row says is reported', async () => {
     const found = await afterTampering(
       sql`update withdrawals set adjusted_in_cycle_id = null where id = ${life.lateReturn}`,

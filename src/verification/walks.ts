@@ -12,11 +12,14 @@ export async function inSnapshot<T>(db: Reader, work: (db: Reader) => Promise<T>
     .setIsolationLevel('repeatable read')
     .setAccessMode('read only')
     .execute(async tx => {
-      // Most of what a rule joins and groups fits into the memory.
-      await sql`
-        select set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)`.execute(tx)
+      await allowLongReads(tx)
       return await work(tx)
     })
+}
+
+/** Lets a transaction read for as long as it takes. Most of what a rule joins and groups fits into the memory. */
+export async function allowLongReads(tx: Reader): Promise<void> {
+  await sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)`.execute(tx)
 }
 
 // A snapshot of this age delays vacuum by less than autovacuum's own pauses. Long steps are faster: they read whole partitions in order.

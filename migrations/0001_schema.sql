@@ -288,11 +288,10 @@ create table members (
   phone text,
   tier text not null,
   worker_id text,
-  account_holder text,
-  -- Without regular expressions, which cost some microseconds per row.
-  sort_code text check (octet_length(sort_code) = 6 and btrim(sort_code, '0123456789') = ''),
-  account_number text check (octet_length(account_number) = 8 and btrim(account_number, '0123456789') = ''),
-  iban text check (iban ~ '^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$'),
+  -- Sealed with the member's payment key; null if there is none.
+  account bytea,
+  -- Compares accounts without opening them; see fingerprintOf.
+  account_fingerprint bytea check (octet_length(account_fingerprint) = 16),
   enable_payroll boolean not null,
   dob date,
   gender text check (gender in ('Female', 'Male', 'NonBinary')),
@@ -310,11 +309,7 @@ create table members (
   primary key (partner_id, id),
   foreign key (partner_id, tier) references tiers,
   constraint one_member_per_worker_id unique (partner_id, worker_id),
-  constraint account_is_uk_or_eu_or_none check (
-    num_nulls(account_holder, sort_code, account_number, iban) = 4
-    or (num_nulls(account_holder, sort_code, account_number) = 0 and iban is null)
-    or (num_nulls(account_holder, iban) = 0 and num_nulls(sort_code, account_number) = 2)
-  )
+  constraint account_has_a_fingerprint check ((account is null) = (account_fingerprint is null))
 );
 create unique index one_member_per_email on members (partner_id, lower(email)) where status in ('active', 'invited');
 -- The unique index finds the other members. A new member is in only one of the two.
@@ -332,10 +327,8 @@ alter table members
   alter column first_name set statistics 0,
   alter column last_name set statistics 0,
   alter column phone set statistics 0,
-  alter column account_holder set statistics 0,
-  alter column sort_code set statistics 0,
-  alter column account_number set statistics 0,
-  alter column iban set statistics 0,
+  alter column account set statistics 0,
+  alter column account_fingerprint set statistics 0,
   alter column dob set statistics 0,
   alter column gender set statistics 0,
   alter column account_refused set statistics 0,
@@ -351,12 +344,20 @@ begin
   new.account_refused := null;
   return new;
 end $$;
-create trigger changed_account_is_not_refused before update of account_holder, sort_code, account_number, iban on members
+create trigger changed_account_is_not_refused before update of account_fingerprint on members
   for each row when (
-    old.account_refused is not null
-    and (old.account_holder, old.sort_code, old.account_number, old.iban)
-        is distinct from (new.account_holder, new.sort_code, new.account_number, new.iban))
+    old.account_refused is not null and old.account_fingerprint is distinct from new.account_fingerprint)
   execute function clear_refused_account();
+
+-- The keys of members, wrapped with the installation's key. A sealed value is lost in every copy and backup of the other tables once its
+-- key is destroyed, so dumps of the data leave this table out.
+create table member_keys (
+  partner_id id not null,
+  member_id id not null,
+  -- Seals the accounts that the member is paid to, in members and in their intents. Null once destroyed.
+  payment_key bytea,
+  primary key (partner_id, member_id)
+);
 
 -- A partner's members by tier and status: counts, and the changes not yet added to them. Counting a million members takes a quarter of
 -- a second. A change is a separate row, so that concurrent writes to a partner's members do not wait for each other.
@@ -477,10 +478,10 @@ create table member_import_rows (
   phone text,
   tier text not null,
   worker_id text,
-  account_holder text,
-  sort_code text,
-  account_number text,
-  iban text,
+  -- Sealed with the key of the member that the row would create.
+  account bytea,
+  account_fingerprint bytea,
+  payment_key bytea not null,
   dob date,
   gender text check (gender in ('Female', 'Male', 'NonBinary')),
   enable_payroll boolean,
@@ -495,13 +496,12 @@ alter table member_import_rows
   alter column last_name set statistics 0,
   alter column phone set statistics 0,
   alter column tier set statistics 0,
-  alter column account_holder set statistics 0,
-  alter column sort_code set statistics 0,
-  alter column account_number set statistics 0,
-  alter column iban set statistics 0,
+  alter column account set statistics 0,
+  alter column account_fingerprint set statistics 0,
   alter column dob set statistics 0,
   alter column gender set statistics 0,
-  alter column enable_payroll set statistics 0;
+  alter column enable_payroll set statistics 0,
+  alter column payment_key set statistics 0;
 
 -- What to do with one member. A step has the number of its row or action; members missing from a file come after all rows. Rows
 -- that need the import's rest_action have no step.
@@ -511,8 +511,8 @@ create table member_import_steps (
   step integer not null,
   action text not null check (action in ('Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged')),
   member_id id not null,
-  -- The action as it was requested; null for a row of a file.
-  command jsonb,
+  -- The action as it was requested, sealed; null for a row of a file.
+  command bytea,
   -- Why it was refused when it was applied.
   fault text,
   primary key (partner_id, import_id, step)
@@ -861,10 +861,8 @@ create table withdrawal_intents (
   employer_fee bigint not null check (employer_fee >= 0),
   tier text not null,
   tier_version integer not null,
-  account_holder text not null,
-  sort_code text,
-  account_number text,
-  iban text,
+  -- A copy of the member's sealed account.
+  account bytea not null,
   created_at timestamptz not null,
   expires_at timestamptz not null,
   primary key (partner_id, id),
@@ -872,11 +870,7 @@ create table withdrawal_intents (
   foreign key (partner_id, pay_cycle_id) references pay_cycles,
   foreign key (partner_id, tier, tier_version) references tier_versions,
   constraint gross_is_net_and_fee check (gross_amount = net_amount + fee),
-  constraint one_pays_the_fee check (fee = 0 or employer_fee = 0),
-  constraint account_is_uk_or_eu check (
-    (num_nulls(sort_code, account_number) = 0 and iban is null)
-    or (num_nulls(sort_code, account_number) = 2 and iban is not null)
-  )
+  constraint one_pays_the_fee check (fee = 0 or employer_fee = 0)
 );
 -- Not only of pending ones: an index with the status, also in its condition, would get an entry in all indexes at every change of
 -- the status. The history is not read again: see withdrawal_intent_expiry.
@@ -885,11 +879,11 @@ create index withdrawal_intents_by_expiry on withdrawal_intents (expires_at);
 create trigger withdrawal_intents_terms before update on withdrawal_intents
   for each row when (
     (old.partner_id, old.id, old.member_id, old.pay_cycle_id, old.currency, old.gross_amount, old.net_amount, old.fee,
-     old.employer_fee, old.tier, old.tier_version, old.account_holder, old.sort_code, old.account_number, old.iban,
+     old.employer_fee, old.tier, old.tier_version, old.account,
      old.created_at, old.expires_at)
     is distinct from
     (new.partner_id, new.id, new.member_id, new.pay_cycle_id, new.currency, new.gross_amount, new.net_amount, new.fee,
-     new.employer_fee, new.tier, new.tier_version, new.account_holder, new.sort_code, new.account_number, new.iban,
+     new.employer_fee, new.tier, new.tier_version, new.account,
      new.created_at, new.expires_at))
   execute function refuse_other_terms('withdrawal_intents');
 create trigger withdrawal_intents_initial_state before insert on withdrawal_intents

@@ -200,6 +200,7 @@ const owners: Record<string, string> = {
   tiers: 'tiers',
   tier_versions: 'tiers',
   members: 'members',
+  member_keys: 'members',
   member_counts: 'members',
   member_count_changes: 'members',
   metadata: 'metadata',
@@ -403,6 +404,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     ledger_transfers:
       'shows a withdrawal with the times at which it was booked, by a statement for a lane of one partner',
     metadata: 'shows a withdrawal with the metadata of its intent, by a statement for a lane of one partner',
+    member_keys: 'opens the accounts of intents, by statements for a lane of one partner',
     members: 'locks an intent and its member together; loads what a batch decides by',
     partners: 'loads everything that a batch decides by in one statement',
     pay_cycles: 'loads everything that a batch decides by in one statement',

@@ -1,11 +1,17 @@
 import type pg from 'pg'
 import pino from 'pino'
 import { connect } from '../../src/database/connect.ts'
+import type { Db } from '../../src/database/database.ts'
+import { sealedAccountOf } from '../../src/members/rows.ts'
 import { createKey, scopes } from '../../src/partners/api-keys.ts'
 import { claimMode, createPartner } from '../../src/partners/partners.ts'
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
+import { sealerOf } from '../../src/sealing/held.ts'
+import { createMemberKey } from '../../src/sealing/member-keys.ts'
+import type { Sealer } from '../../src/sealing/sealer.ts'
 import type { TierTerms } from '../../src/tiers/terms.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
+import { connectWithKey } from '../machine/installation-key.ts'
 import { withClient } from '../machine/postgres.ts'
 
 /** A partner with a key, an open pay cycle and members, whose ids are the numbers from `firstMember` on. */
@@ -35,10 +41,12 @@ type WantedEmployer = {
  * @returns the employers, in order
  */
 export async function seedEmployers(url: string, all: WantedEmployer[]): Promise<Employer[]> {
-  const employers = await createEmployers(url, all)
+  const { db, close } = await connectWithKey(url)
+  const employers = await createEmployers(db, all).finally(close)
+  const sealer = sealerOf(db)
   await seeding(url, async client => {
     for (const [index, employer] of employers.entries()) {
-      await insertMembers(client, employer)
+      await insertMembers(client, sealer, employer)
       const past = all[index]?.past
       if (past === undefined) continue
       await insertPast(client, employer, past.intents)
@@ -55,8 +63,7 @@ export async function seedEmployer(url: string, wanted: WantedEmployer): Promise
   return employer
 }
 
-async function createEmployers(url: string, all: WantedEmployer[]): Promise<Employer[]> {
-  const { db, close } = connect(url, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+async function createEmployers(db: Db, all: WantedEmployer[]): Promise<Employer[]> {
   const mode = 'sandbox'
   const now = new Date()
   const settings = {
@@ -65,22 +72,18 @@ async function createEmployers(url: string, all: WantedEmployer[]): Promise<Empl
     // Submission to the bank is not measured.
     holdSeconds: 86_400,
   }
-  try {
-    return await db.transaction().execute(async tx => {
-      await claimMode(tx, { mode, now })
-      const employers: Employer[] = []
-      for (const { name, firstMember, members } of all) {
-        const partner = await createPartner(tx, { name, settings, now })
-        const payCycle = await payCycles.openFirst(tx, { partner, now })
-        await setTier(tx, { partnerId: partner.id, name: 'Bronze', currency: 'GBP', terms: bronze, now })
-        const { secret } = await createKey(tx, { partnerId: partner.id, mode, scopes, expiresAt: null, now })
-        employers.push({ partnerId: partner.id, payCycleId: payCycle.id, key: secret, firstMember, members })
-      }
-      return employers
-    })
-  } finally {
-    await close()
-  }
+  return await db.transaction().execute(async tx => {
+    await claimMode(tx, { mode, now })
+    const employers: Employer[] = []
+    for (const { name, firstMember, members } of all) {
+      const partner = await createPartner(tx, { name, settings, now })
+      const payCycle = await payCycles.openFirst(tx, { partner, now })
+      await setTier(tx, { partnerId: partner.id, name: 'Bronze', currency: 'GBP', terms: bronze, now })
+      const { secret } = await createKey(tx, { partnerId: partner.id, mode, scopes, expiresAt: null, now })
+      employers.push({ partnerId: partner.id, payCycleId: payCycle.id, key: secret, firstMember, members })
+    }
+    return employers
+  })
 }
 
 /** Adds a tier with the terms of the first one. */
@@ -137,20 +140,42 @@ async function seeding(url: string, fill: (client: pg.Client) => Promise<void>):
   })
 }
 
+const accountDetails = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' }
+const sealedAtOnce = 10_000
+
 async function insertMembers(
   client: pg.Client,
+  sealer: Sealer,
   { partnerId, payCycleId, firstMember, members }: Employer,
 ): Promise<void> {
   const last = firstMember + members - 1
   const numbers = `generate_series(${firstMember}, ${last}) as n`
-  await client.query(
-    `insert into members (partner_id, id, status, email, first_name, last_name, tier, worker_id, account_holder,
-                          sort_code, account_number, enable_payroll, created_at, updated_at, instructed_at)
-     select $1, ${id('mem', 'n')}, 'active', 'member-' || n || '@example.com', 'Sam', 'Okafor', 'Bronze', n::text,
-            'Sam Okafor', '089999', '66374958', false, now(), now(), now()
-       from ${numbers}`,
-    [partnerId],
-  )
+  for (let first = firstMember; first <= last; first += sealedAtOnce) {
+    const some = Array.from({ length: Math.min(sealedAtOnce, last - first + 1) }, (_, index) => {
+      const memberId = `mem_${String(first + index).padStart(26, '0')}`
+      const { key, wrapped } = createMemberKey(sealer, { partnerId, memberId })
+      return { number: first + index, ...sealedAccountOf({ accountDetails }, { sealer, key, partnerId }), wrapped }
+    })
+    await client.query(
+      `with source as materialized (
+         select * from unnest($2::integer[], $3::bytea[], $4::bytea[], $5::bytea[]) as s (n, account, account_fingerprint, payment_key)
+       ), keys as (
+         insert into member_keys (partner_id, member_id, payment_key) select $1, ${id('mem', 'n')}, payment_key from source
+       )
+       insert into members (partner_id, id, status, email, first_name, last_name, tier, worker_id, account,
+                            account_fingerprint, enable_payroll, created_at, updated_at, instructed_at)
+       select $1, ${id('mem', 'n')}, 'active', 'member-' || n || '@example.com', 'Sam', 'Okafor', 'Bronze', n::text,
+              account, account_fingerprint, false, now(), now(), now()
+         from source`,
+      [
+        partnerId,
+        some.map(({ number }) => number),
+        some.map(({ account }) => account),
+        some.map(({ accountFingerprint }) => accountFingerprint),
+        some.map(({ wrapped }) => wrapped),
+      ],
+    )
+  }
   await client.query(
     `insert into member_counts (partner_id, tier, status, count) values ($1, 'Bronze', 'active', ${members})`,
     [partnerId],
@@ -196,10 +221,9 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
   const at = `now() - interval '90 days' * (1 - n::float8 / ${intents})`
   await client.query(
     `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
-                                     employer_fee, tier, tier_version, account_holder, sort_code, account_number,
-                                     created_at, expires_at)
+                                     employer_fee, tier, tier_version, account, created_at, expires_at)
      select $1, ${id('wi', 'n')}, ${member}, $2, case when n % 5 = 0 then 'completed' else 'expired' end, 'GBP',
-            ${quote.grossAmount}, ${quote.netAmount}, ${quote.fee}, 0, 'Bronze', 1, 'Sam Okafor', '089999', '66374958',
+            ${quote.grossAmount}, ${quote.netAmount}, ${quote.fee}, 0, 'Bronze', 1, ${accountOf(member)},
             ${at}, ${at} + interval '15 minutes'
        from ${all}`,
     [partnerId, payCycleId],
@@ -276,10 +300,9 @@ async function insertPending(
   const member = id('mem', `${firstMember} + n * 7919 % ${ofMembers}`)
   await client.query(
     `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
-                                     employer_fee, tier, tier_version, account_holder, sort_code, account_number,
-                                     created_at, expires_at)
+                                     employer_fee, tier, tier_version, account, created_at, expires_at)
      select $1, ${id('wi', 'n')}, ${member}, $2, 'pending', 'GBP', ${quote.grossAmount}, ${quote.netAmount}, ${quote.fee}, 0,
-            'Bronze', 1, 'Sam Okafor', '089999', '66374958', now(), now() + interval '1 day'
+            'Bronze', 1, ${accountOf(member)}, now(), now() + interval '1 day'
        from ${numbers}`,
     [partnerId, payCycleId],
   )
@@ -297,6 +320,11 @@ async function insertPending(
          on conflict (partner_id) do update set last_position = greatest(feed.last_position, excluded.last_position)`,
     [partnerId, (firstIntent + count) * 8],
   )
+}
+
+/** SQL for the sealed account of a member of partner $1. */
+function accountOf(member: string): string {
+  return `(select account from members where partner_id = $1 and id = ${member})`
 }
 
 /** SQL for an amount in the shape that events use. */

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { atEnd } from './cleanup.ts'
+import { installationKey } from './installation-key.ts'
 
 export type Side = 'product' | 'typical'
 
@@ -86,8 +87,7 @@ function productEnvironment(databaseUrl: string): NodeJS.ProcessEnv {
     // The project's own Node comes first, as with npm.
     PATH: [path.dirname(process.execPath), process.env.PATH].join(path.delimiter),
     DATABASE_URL: databaseUrl,
-    // Several checkouts use the databases of one run.
-    MIDMONTH_INSTALLATION_KEY: Buffer.alloc(32, 'bench').toString('base64'),
+    MIDMONTH_INSTALLATION_KEY: installationKey,
     PORT: '0',
     MIDMONTH_MODE: 'sandbox',
     // Makes the product stop when its parent is killed.

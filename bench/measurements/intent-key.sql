@@ -3,7 +3,7 @@
 \set lot random(0, 999999)
 with fact as (
   select m.partner_id, m.id as member_id, c.id as pay_cycle_id, t.currency, t.name as tier, t.version,
-         m.account_holder, m.sort_code, m.account_number, m.iban, v.fee_payer, 5000::bigint as gross_amount,
+         m.account, v.fee_payer, 5000::bigint as gross_amount,
          least(greatest(v.fee_fixed + 5000::bigint * v.fee_bps / 10000, coalesce(v.fee_min, 0)),
                coalesce(v.fee_max, 9007199254740991)) as fee,
          lpad((extract(epoch from clock_timestamp()) * 1000000)::bigint::text || lpad(:client_id::text, 3, '0')
@@ -14,18 +14,17 @@ with fact as (
     join tiers t on t.partner_id = p.id and t.name = m.tier
     join tier_versions v on v.partner_id = p.id and v.tier = t.name and v.version = t.version
     join ledger_balances b on b.partner_id = p.id and b.member_id = m.id and b.currency = t.currency
-   where p.id = :partner::text and not p.paused and m.status = 'active' and m.account_holder is not null
+   where p.id = :partner::text and not p.paused and m.status = 'active' and m.account is not null
      and 5000 between v.lower_limit and v.upper_limit and 5000 <= b.available
 ), intent as (
   insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee,
-                                  tier, tier_version, account_holder, sort_code, account_number, iban, created_at, expires_at)
+                                  tier, tier_version, account, created_at, expires_at)
   select partner_id, 'wi_' || number, member_id, pay_cycle_id, 'pending', currency, gross_amount,
          case when fee_payer = 'member' then gross_amount - fee else gross_amount end,
          case when fee_payer = 'member' then fee else 0 end, case when fee_payer = 'member' then 0 else fee end,
-         tier, version, account_holder, sort_code, account_number, iban, now(), now() + interval '15 minutes'
+         tier, version, account, now(), now() + interval '15 minutes'
     from fact
-  returning partner_id, id, member_id, pay_cycle_id, currency, gross_amount, net_amount, fee, account_holder, sort_code,
-            account_number, created_at, expires_at
+  returning partner_id, id, member_id, pay_cycle_id, currency, gross_amount, net_amount, fee, created_at, expires_at
 ), record as (
   insert into idempotency_keys (partner_id, key, fingerprint, operation, status, answer, resource_id, created_at,
                                 expires_at)
@@ -36,7 +35,7 @@ with fact as (
                   '"accountDetails":{"accountHolder":"%s","sortCode":"%s","accountNumber":"%s"},'
                   '"bankAccount":{"lastFour":"%s"}}',
                 to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24.MI.SS.MS"Z"'), id, net_amount, currency, fee, currency,
-                account_holder, sort_code, account_number, right(account_number, 4)), 'UTF8') || decode(repeat('00', 46), 'hex'),
+                'Sam Okafor', '089999', '66374958', '4958'), 'UTF8') || decode(repeat('00', 46), 'hex'),
          id, created_at, created_at + interval '7 days'
     from intent
 )

@@ -1,11 +1,13 @@
 import type pg from 'pg'
-import { type AccountColumns, fromColumns, lastFour, toColumns } from '../../src/bank-accounts/rules.ts'
+import { lastFour } from '../../src/bank-accounts/rules.ts'
+import { openAccount, type StoredAccount } from '../../src/bank-accounts/sealed-account.ts'
 import { Problem, problem } from '../../src/kernel/errors.ts'
 import { newId } from '../../src/kernel/ids.ts'
 import { type Currency, toWire } from '../../src/kernel/money.ts'
 import { addMinutes } from '../../src/kernel/time.ts'
 import { memberNotFound } from '../../src/members/rules.ts'
 import { noOpenCycle } from '../../src/pay-cycles/rules.ts'
+import { sealerOf } from '../../src/sealing/held.ts'
 import { lowestAmount, type Tier } from '../../src/tiers/rules.ts'
 import { transfersOnEntering } from '../../src/withdrawals/bookings.ts'
 import {
@@ -16,9 +18,15 @@ import {
   refuseCompletion,
   suspensionReason,
 } from '../../src/withdrawals/rules.ts'
+import { connectWithKey } from '../machine/installation-key.ts'
 import type { Answer } from './idempotency.ts'
 
 type Reader = Pick<pg.PoolClient, 'query'>
+
+/** Opens the accounts. */
+const { db, close } = await connectWithKey(process.env.DATABASE_URL ?? '')
+const sealer = sealerOf(db)
+await close()
 
 /** Quotes a withdrawal: reads the facts, writes the intent and its event. */
 export async function createIntent(
@@ -44,26 +52,15 @@ export async function createIntent(
   const { account, ...terms } = quote
   const id = newId('withdrawalIntent', now)
   const expiresAt = addMinutes(now, intentMinutes)
-  const { accountHolder, sortCode, accountNumber, iban } = toColumns(account)
   await tx.query({
     name: 'insert-intent',
     text: `insert into withdrawal_intents
                   (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee, tier,
-                   tier_version, account_holder, sort_code, account_number, iban, created_at, expires_at)
-           values ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+                   tier_version, account, created_at, expires_at)
+           values ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
     values: [
       ...[partnerId, id, memberId, terms.payCycleId, terms.currency, terms.grossAmount, terms.netAmount, terms.fee],
-      ...[
-        terms.employerFee,
-        terms.tier,
-        terms.tierVersion,
-        accountHolder,
-        sortCode,
-        accountNumber,
-        iban,
-        now,
-        expiresAt,
-      ],
+      ...[terms.employerFee, terms.tier, terms.tierVersion, facts.member?.sealedAccount, now, expiresAt],
     ],
   })
   await appendEvent(tx, {
@@ -203,7 +200,7 @@ export async function readBalance(db: Reader, { partnerId, memberId }: { partner
 }
 
 type FactsRow = Omit<Tier, 'name'> &
-  AccountColumns & {
+  StoredAccount & {
     paused: boolean
     payCycleId: string | null
     startDate: string
@@ -221,8 +218,7 @@ async function readFacts(
   const { rows } = await db.query<FactsRow>({
     name: 'read-facts',
     text: `select p.paused, c.id as "payCycleId", c.start_date as "startDate", c.end_date as "endDate",
-                  m.id as "memberId", m.status, m.account_holder as "accountHolder", m.sort_code as "sortCode",
-                  m.account_number as "accountNumber", m.iban, t.name as tier, t.version, t.currency,
+                  m.id as "memberId", m.status, m.account, k.payment_key as "paymentKey", t.name as tier, t.version, t.currency,
                   v.fee_fixed as "feeFixed", v.fee_bps as "feeBps", v.fee_min as "feeMin", v.fee_max as "feeMax",
                   v.fee_payer as "feePayer", v.lower_limit as "lowerLimit", v.upper_limit as "upperLimit",
                   v.withdrawals_per_day as "withdrawalsPerDay", v.withdrawals_per_cycle as "withdrawalsPerCycle",
@@ -230,6 +226,7 @@ async function readFacts(
              from partners p
              left join pay_cycles c on c.partner_id = p.id and c.status = 'Open'
              left join members m on m.partner_id = p.id and m.id = $2
+             left join member_keys k on k.partner_id = p.id and k.member_id = m.id
              left join tiers t on t.partner_id = p.id and t.name = m.tier
              left join tier_versions v on v.partner_id = p.id and v.tier = t.name and v.version = t.version
              left join ledger_balances b on b.partner_id = p.id and b.member_id = m.id and b.currency = t.currency
@@ -238,10 +235,11 @@ async function readFacts(
   })
   if (rows[0] === undefined) throw new Error(`Partner ${partnerId} is gone`)
   const { paused, payCycleId, startDate, endDate, ...member } = rows[0]
-  const { memberId: id, status, available, tier: name, accountHolder, sortCode, accountNumber, iban, ...terms } = member
+  const { memberId: id, status, available, tier: name, account, paymentKey, ...terms } = member
   const known = id !== null && {
     ...{ id, status, available, tier: { name, ...terms }, withdrawalsToday: 0, withdrawalsThisCycle: 0 },
-    account: fromColumns({ accountHolder, sortCode, accountNumber, iban }),
+    account: openAccount(sealer, { account, paymentKey }, { partnerId, memberId }),
+    sealedAccount: account,
     ...{ accountRefused: null, reviewReason: null },
   }
   return {
@@ -254,18 +252,18 @@ async function lockIntent(
   tx: pg.PoolClient,
   { partnerId, intentId }: { partnerId: string; intentId: string },
 ): Promise<Intent> {
-  const { rows } = await tx.query<Omit<Intent, 'account'> & AccountColumns>({
+  const { rows } = await tx.query<Omit<Intent, 'account'> & StoredAccount>({
     name: 'lock-intent',
     text: `select id, member_id as "memberId", pay_cycle_id as "payCycleId", status, currency, gross_amount as "grossAmount", net_amount as "netAmount", fee,
-                  employer_fee as "employerFee", tier, tier_version as "tierVersion", account_holder as "accountHolder",
-                  sort_code as "sortCode", account_number as "accountNumber", iban, created_at as "createdAt",
-                  expires_at as "expiresAt"
-             from withdrawal_intents where partner_id = $1 and id = $2 for update`,
+                  employer_fee as "employerFee", tier, tier_version as "tierVersion", account, payment_key as "paymentKey",
+                  created_at as "createdAt", expires_at as "expiresAt"
+             from withdrawal_intents join member_keys using (partner_id, member_id)
+            where partner_id = $1 and id = $2 for update of withdrawal_intents`,
     values: [partnerId, intentId],
   })
   if (rows[0] === undefined) throw problem('NotFound', 'There is no such withdrawal intent')
-  const { accountHolder, sortCode, accountNumber, iban, ...intent } = rows[0]
-  const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+  const { account: sealed, paymentKey, ...intent } = rows[0]
+  const account = openAccount(sealer, { account: sealed, paymentKey }, { partnerId, memberId: intent.memberId })
   if (account === null) throw new Error(`${intentId} has no account`)
   return { ...intent, account }
 }

@@ -43,7 +43,7 @@ export function isSame(a: BankAccount, b: BankAccount): boolean {
   return !('iban' in b) && a.sortCode === b.sortCode && a.accountNumber === b.accountNumber
 }
 
-/** The account columns of members and intents; all null if there is no account. */
+/** The columns of an account in a file; all null if there is no account. */
 export type AccountColumns = {
   accountHolder: string | null
   sortCode: string | null
@@ -53,12 +53,4 @@ export type AccountColumns = {
 
 export function toColumns(account: BankAccount | null): AccountColumns {
   return { accountHolder: null, sortCode: null, accountNumber: null, iban: null, ...account }
-}
-
-/** @throws if the columns hold neither a complete UK account nor an IBAN, which the database constraints rule out */
-export function fromColumns({ accountHolder, sortCode, accountNumber, iban }: AccountColumns): BankAccount | null {
-  if (accountHolder === null) return null
-  if (iban !== null) return { accountHolder, iban }
-  if (sortCode === null || accountNumber === null) throw new Error('The stored bank account is incomplete')
-  return { accountHolder, sortCode, accountNumber }
 }

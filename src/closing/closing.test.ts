@@ -4,6 +4,8 @@ import { type Harness, startHarness, type TestPartner } from '../../test/harness
 import { euAccount, silver } from '../../test/harness/samples.ts'
 import { connect } from '../database/connect.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
+import { writeAll } from '../members/changes.ts'
+import * as members from '../members/members.ts'
 import { readOverview } from '../overview/overview.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { verify } from '../verification/verify.ts'
@@ -217,10 +219,10 @@ async function lock(memberId: string): Promise<() => Promise<void>> {
 
 test('a locked member delays neither the end of the cycle nor the release of the others', async () => {
   const mine = await addPartner('Locked')
-  const members = (
+  const ranked = (
     await Promise.all([1, 2, 3].map(() => harness.addMember({ key: mine.key, available: 1_000 })))
   ).sort() as [string, string, string]
-  const [first, free, last] = members
+  const [first, free, last] = ranked
   const unlockFirst = await lock(first)
   const unlockLast = await lock(last)
   await end(mine)
@@ -265,16 +267,11 @@ test('a closing that is killed a hundred times, while members are paid and withd
   const { key, partner } = mine
   const first = await harness.addMember({ key })
   const count = 800
-  await sql`
-    insert into members (partner_id, id, status, email, first_name, last_name, tier, account_holder, sort_code, account_number,
-                         enable_payroll, created_at, updated_at, instructed_at)
-    select partner_id, 'mem_' || lpad(n::text, 26, '0'), 'invited', n || '@killed.example', first_name, last_name, tier,
-           account_holder, sort_code, account_number, enable_payroll, created_at, updated_at, instructed_at
-      from members, generate_series(1, ${count}) n where id = ${first}`.execute(harness.db)
-  await sql`update members set status = 'active' where partner_id = ${partner.id} and status = 'invited'`.execute(
-    harness.db,
-  )
+  const like = await members.find(harness.db, { partnerId: partner.id, memberId: first })
   const memberIds = Array.from({ length: count }, (_, index) => `mem_${String(index + 1).padStart(26, '0')}`)
+  const changes = memberIds.map(id => ({ before: undefined, after: { ...like, id, email: `${id}@killed.example` } }))
+  const now = harness.clock.now()
+  await harness.inTx(tx => writeAll(tx, { partnerId: partner.id, changes, instructedAt: now, now }))
   await pay(
     key,
     memberIds.map(memberId => [memberId, 12_000]),

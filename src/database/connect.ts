@@ -3,7 +3,7 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import type { Lanes } from '../kernel/lanes.ts'
 import { copying, type WithCopying } from './copy.ts'
-import { type BatchDb, type Db, openKysely } from './database.ts'
+import { type BatchDb, type Db, type Origin, openKysely } from './database.ts'
 import { isNotReady } from './errors.ts'
 import { leasing, openPool } from './lease.ts'
 import { preparing } from './prepared.ts'
@@ -79,16 +79,17 @@ export function connect(
     types: { getTypeParser },
   }
   const pool = openPool(options, log)
-  const db = openKysely<Db>(leasing(pool), { lanes })
+  const origin: Origin = { lanes }
+  const db = openKysely<Db>(leasing(pool), origin)
   const batchPool = openPool({ ...options, ...batchOptions(lanes) }, log)
-  const batchDb = openKysely<BatchDb>(preparing(batchPool), { lanes })
+  const batchDb = openKysely<BatchDb>(preparing(batchPool), origin)
   const close = async () => {
     await Promise.all([db.destroy(), batchDb.destroy()])
   }
   const endStart = () => {
     for (const each of [pool, batchPool]) limitConnecting(each)
   }
-  return { db, batchDb, withCopying: copying(pool, { lanes }), pool, endStart, close }
+  return { db, batchDb, withCopying: copying(pool, origin), pool, endStart, close }
 }
 
 /** From now on, connecting takes no longer than requests and tasks can wait. */

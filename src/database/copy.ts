@@ -1,8 +1,7 @@
 import type { Writable } from 'node:stream'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import type { Lanes } from '../kernel/lanes.ts'
-import { type Db, openKysely } from './database.ts'
+import { type Db, type Origin, openKysely } from './database.ts'
 import { forKysely, lease } from './lease.ts'
 
 /** Opens the input of a `copy … from stdin`: rows in its text format, written in the open transaction of the same connection. */
@@ -15,8 +14,8 @@ export type CopyInto = (statement: string) => Writable
  */
 export type WithCopying = <T>(work: (db: Db, copyInto: CopyInto) => Promise<T>) => Promise<T>
 
-/** @param lanes the lanes of the batches that run on the pool */
-export function copying(pool: pg.Pool, { lanes }: { lanes: Lanes }): WithCopying {
+/** @param origin of what else is opened on the pool's database */
+export function copying(pool: pg.Pool, origin: Origin): WithCopying {
   return async work => {
     let client: pg.PoolClient | undefined
     const connect = async () => {
@@ -24,7 +23,7 @@ export function copying(pool: pg.Pool, { lanes }: { lanes: Lanes }): WithCopying
       client = leased.client
       return forKysely(leased)
     }
-    const db = openKysely<Db>({ options: pool.options, connect, end: async () => undefined }, { lanes })
+    const db = openKysely<Db>({ options: pool.options, connect, end: async () => undefined }, origin)
     return await work(db, statement => {
       if (client === undefined) throw new Error('Rows can only be copied within a transaction')
       return client.query(copyFrom(statement))

@@ -48,42 +48,48 @@ export type Page = { skip: number; take: number }
 
 /**
  * Opens Kysely over a pool. Columns are snake_case in the database and camelCase in the program.
- * @param lanes the lanes of the batches that run on the database
+ * @param origin shared by everything that is opened on one database
  */
-export function openKysely<D extends Db | BatchDb>(
-  pool: PostgresPool,
-  { lanes = 'shared' }: { lanes?: Lanes } = {},
-): D {
+export function openKysely<D extends Db | BatchDb>(pool: PostgresPool, origin: Origin = { lanes: 'shared' }): D {
   // The purpose exists only for the compiler.
-  return new Kysely<DB>({ dialect: new LanesDialect({ pool }, lanes), plugins: [new ColumnNames()] }) as D
+  return new Kysely<DB>({ dialect: new OriginDialect({ pool }, origin), plugins: [new ColumnNames()] }) as D
 }
+
+/** The database that connections lead to. @property lanes the lanes of the batches that run on it */
+export type Origin = { readonly lanes: Lanes }
 
 /** The lanes that a database, or a transaction on it, was opened with. */
 export function lanesOf(db: Reader): Lanes {
+  return originOf(db).lanes
+}
+
+/** The same object for everything that was opened on one database, and its transactions. */
+export function originOf(db: Reader): Origin {
   const { adapter } = db.getExecutor()
-  return adapter instanceof LanesAdapter ? adapter.lanes : 'shared'
+  if (!(adapter instanceof OriginAdapter)) throw new Error('The database was not opened by openKysely')
+  return adapter.origin
 }
 
 // The adapter is the one part of Kysely that a database and its transactions share.
-class LanesAdapter extends PostgresAdapter {
-  readonly lanes: Lanes
+class OriginAdapter extends PostgresAdapter {
+  readonly origin: Origin
 
-  constructor(lanes: Lanes) {
+  constructor(origin: Origin) {
     super()
-    this.lanes = lanes
+    this.origin = origin
   }
 }
 
-class LanesDialect extends PostgresDialect {
-  readonly #lanes: Lanes
+class OriginDialect extends PostgresDialect {
+  readonly #origin: Origin
 
-  constructor(config: PostgresDialectConfig, lanes: Lanes) {
+  constructor(config: PostgresDialectConfig, origin: Origin) {
     super(config)
-    this.#lanes = lanes
+    this.#origin = origin
   }
 
-  override createAdapter(): LanesAdapter {
-    return new LanesAdapter(this.#lanes)
+  override createAdapter(): OriginAdapter {
+    return new OriginAdapter(this.#origin)
   }
 }
 

@@ -44,13 +44,14 @@ const readable = {
   memberCounts: 'partnerId tier status count',
   memberImportProgress: 'partnerId importId stepsDone',
   memberImportRows:
-    'partnerId importId row newMemberId email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban dob gender enablePayroll faults',
-  memberImportSteps: 'partnerId importId step action memberId command fault',
+    'partnerId importId row newMemberId email firstName lastName phone tier workerId dob gender enablePayroll faults',
+  memberImportSteps: 'partnerId importId step action memberId fault',
   memberImports:
     'partnerId id kind columns removesAccounts rowTo status invite update reinstate offboard unchanged stepsDone appliedThrough createdAt reviewedAt endedAt forgottenAt offboardMax reviewSince restAction eventCount',
+  memberKeys: 'partnerId memberId',
   memberSessions: 'partnerId id memberId keyId scope origin createdAt expiresAt',
   members:
-    'partnerId id status email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason eventCount',
+    'partnerId id status email firstName lastName phone tier workerId enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason eventCount',
   metadata: 'partnerId kind resourceId key value position memberId withdrawalIntentId payRunId webhookId',
   operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
   partnerLogos: 'partnerId mediaType bytes changedAt',
@@ -113,7 +114,7 @@ const readable = {
   webhookSecrets: 'partnerId endpointId createdAt expiresAt',
   withdrawalIntentExpiry: 'one expiredUntil removedUntil',
   withdrawalIntents:
-    'partnerId id memberId payCycleId status currency grossAmount netAmount fee employerFee tier tierVersion accountHolder sortCode accountNumber iban createdAt expiresAt',
+    'partnerId id memberId payCycleId status currency grossAmount netAmount fee employerFee tier tierVersion createdAt expiresAt',
   withdrawalRecoveries:
     'partnerId withdrawalId exceptionId fromStatus givenBackInCycleId payCycleId takenAmount recoveredAt',
   withdrawalTotalFeeds: 'partnerId position',
@@ -132,7 +133,11 @@ const withheld = {
   apiKeys: 'hash',
   idempotencyKeys: 'fingerprint answer',
   installationKeys: 'wrapped',
+  memberImportRows: 'account accountFingerprint paymentKey',
+  memberImportSteps: 'command',
+  memberKeys: 'paymentKey',
   memberSessions: 'hash',
+  members: 'account accountFingerprint',
   operatorKeys: 'hash',
   sandboxClockMoves: 'fingerprint',
   signInFailures: 'counter',
@@ -144,6 +149,7 @@ const withheld = {
   users: 'passwordHash totpSecret',
   webhookEndpoints: 'url headers',
   webhookSecrets: 'secret',
+  withdrawalIntents: 'account',
 } as const satisfies { readonly [Table in keyof DB]?: string }
 
 /** The columns of the queue’s view that show its health. Payloads, keys and errors name members and partners. */

@@ -58,6 +58,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   memberImportRows: 'disposable',
   memberImportSteps: { changes: ['action', 'fault'], deletable: true },
   memberImports: { protects: ['kind', 'columns', 'removesAccounts', 'rowTo', 'createdAt', 'offboardMax'] },
+  memberKeys: 'permanent',
   memberSessions: 'disposable',
   members: { protects: ['createdAt'] },
   // Replacing metadata deletes the old rows.

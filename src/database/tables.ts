@@ -327,10 +327,9 @@ export type DB = {
     phone: string | null
     tier: string
     workerId: string | null
-    accountHolder: string | null
-    sortCode: string | null
-    accountNumber: string | null
-    iban: string | null
+    account: Buffer | null
+    accountFingerprint: Buffer | null
+    paymentKey: Buffer
     dob: string | null
     gender: 'Female' | 'Male' | 'NonBinary' | null
     enablePayroll: boolean | null
@@ -342,7 +341,7 @@ export type DB = {
     step: number
     action: 'Invite' | 'Offboard' | 'Reinstate' | 'Unchanged' | 'Update'
     memberId: string
-    command: unknown
+    command: Buffer | null
     fault: string | null
   }
   memberImports: {
@@ -369,6 +368,11 @@ export type DB = {
     forgottenAt: Date | null
     eventCount: Generated<number>
   }
+  memberKeys: {
+    partnerId: string
+    memberId: string
+    paymentKey: Buffer | null
+  }
   memberSessions: {
     partnerId: string
     id: string
@@ -390,10 +394,8 @@ export type DB = {
     phone: string | null
     tier: string
     workerId: string | null
-    accountHolder: string | null
-    sortCode: string | null
-    accountNumber: string | null
-    iban: string | null
+    account: Buffer | null
+    accountFingerprint: Buffer | null
     enablePayroll: boolean
     dob: string | null
     gender: 'Female' | 'Male' | 'NonBinary' | null
@@ -949,10 +951,7 @@ export type DB = {
     employerFee: bigint
     tier: string
     tierVersion: number
-    accountHolder: string
-    sortCode: string | null
-    accountNumber: string | null
-    iban: string | null
+    account: Buffer
     createdAt: Date
     expiresAt: Date
   }

@@ -11,8 +11,10 @@ import {
   wavesOf,
   writeAll,
 } from '../members/changes.ts'
-import { absentValues, columnSpecs } from '../members/fields.ts'
+import { absentValues } from '../members/fields.ts'
+import { storedColumns } from '../members/rows.ts'
 import { readCommands } from './plan.ts'
+import { openCommand } from './rows.ts'
 import { actionOf, countActions, type FileTerms, faultsOf, type Kind, type OfImport, type RestAction } from './rules.ts'
 import type { Action } from './schema.ts'
 
@@ -122,12 +124,15 @@ async function nextSteps(
     limit,
   }: { memberImport: LockedImport; through?: number | undefined; limit: number },
 ): Promise<Step[]> {
-  const { rows } = await sql<Step>`
+  const { rows } = await sql<Omit<Step, 'command'> & { command: Buffer | null }>`
     select step, action, member_id, command, fault from member_import_steps
      where partner_id = ${partnerId} and import_id = ${importId} and step > ${appliedThrough}
            ${through === undefined ? sql`` : sql`and step <= ${through}`}
      order by step limit ${limit}`.execute(tx)
-  return rows
+  return rows.map(({ command, ...step }) => ({
+    ...step,
+    command: command && openCommand(tx, { partnerId, command }),
+  }))
 }
 
 // The rows of a chunk that have no step.
@@ -140,10 +145,10 @@ function restOf({ partnerId, importId, appliedThrough }: LockedImport, through: 
 
 // Columns of a new member, with the default where the row has no value.
 const newProfileColumns = sql.join(
-  columnSpecs.map(({ name, field, emptyCell }) => {
+  storedColumns.map(({ name, defaultOf }) => {
     const column = sql.raw(name)
-    if (emptyCell !== 'keeps') return column
-    return sql`coalesce(${column}, ${sql.lit(absentValues[field as keyof typeof absentValues])}) as ${column}`
+    if (defaultOf === undefined) return column
+    return sql`coalesce(${column}, ${sql.lit(absentValues[defaultOf as keyof typeof absentValues])}) as ${column}`
   }),
 )
 
@@ -156,7 +161,7 @@ async function invite(
   const chosen = sql`partner_id = ${partnerId} and import_id = ${importId} and ${rows}`
   const { count, refusedIds } = await inviteAll(tx, {
     partner,
-    source: sql`select new_member_id as id, ${newProfileColumns} from member_import_rows where ${chosen} order by row`,
+    source: sql`select new_member_id as id, ${newProfileColumns}, payment_key from member_import_rows where ${chosen} order by row`,
     countMax: stepsAtOnce.file,
     instructedAt: createdAt,
     now,

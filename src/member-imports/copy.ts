@@ -1,5 +1,5 @@
-import { type Column, columnSpecs } from '../members/fields.ts'
-import type { ProfileCell } from '../members/rows.ts'
+import type { Column } from '../members/fields.ts'
+import { type ProfileCell, plainColumns } from '../members/rows.ts'
 
 type OwnCells = {
   partnerId: string
@@ -7,6 +7,9 @@ type OwnCells = {
   row: number
   newMemberId: string
   faults: string | null
+  account: Buffer | null
+  accountFingerprint: Buffer | null
+  paymentKey: Buffer
 }
 
 const ownColumns: readonly { name: string; key: keyof OwnCells }[] = [
@@ -15,20 +18,24 @@ const ownColumns: readonly { name: string; key: keyof OwnCells }[] = [
   { name: 'row', key: 'row' },
   { name: 'new_member_id', key: 'newMemberId' },
   { name: 'faults', key: 'faults' },
+  { name: 'account', key: 'account' },
+  { name: 'account_fingerprint', key: 'accountFingerprint' },
+  { name: 'payment_key', key: 'paymentKey' },
 ]
 
-export const copyStatement = `copy member_import_rows (${[...ownColumns, ...columnSpecs].map(({ name }) => name).join(', ')}) from stdin`
+export const copyStatement = `copy member_import_rows (${[...ownColumns, ...plainColumns].map(({ name }) => name).join(', ')}) from stdin`
 
 /** Formats a row of a file as a line for `copyStatement`, in COPY's text format, without the line end. */
 export function copyLine(own: OwnCells, profileCell: (column: Column) => ProfileCell): string {
   // Joined, not concatenated: that would build forty intermediate strings per row.
   const cells = ownColumns.map(({ key }) => escaped(own[key]))
-  for (const { name } of columnSpecs) cells.push(escaped(profileCell(name)))
+  for (const { name } of plainColumns) cells.push(escaped(profileCell(name)))
   return cells.join('\t')
 }
 
-function escaped(cell: ProfileCell | number): string {
+function escaped(cell: ProfileCell | number | Buffer): string {
   if (cell === null) return '\\N'
+  if (Buffer.isBuffer(cell)) return `\\\\x${cell.toString('hex')}`
   if (typeof cell !== 'string') return String(cell)
   return special.test(cell) ? cell.replace(/[\\\t\n\r]/g, letter => escapes[letter] ?? '') : cell
 }

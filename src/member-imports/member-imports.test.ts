@@ -183,12 +183,9 @@ describe('a file is the complete list of members', () => {
     const header = `${minimal},sort_code,account_number,account_holder`
     await apply(partner, file(header, row('ann', ',089999,66374958,A Okafor')))
     // As if a newer table of accounts had made the stored account invalid.
-    await harness.db
-      .updateTable('members')
-      .set({ accountNumber: '66374959' })
-      .where('email', '=', 'ann@example.com')
-      .where('partnerId', '=', partner.partner.id)
-      .execute()
+    const { memberId } = await only(partner, 'ann')
+    const account = { accountHolder: 'A Okafor', sortCode: '089999', accountNumber: '66374959' }
+    await harness.setUncheckedAccount({ partnerId: partner.partner.id, memberId, account })
     const stale = row('ann', ',089999,66374959,A Okafor')
     await apply(partner, file(header, stale))
     await apply(partner, file(header, stale.replace('Okafor', 'Adeyemi')))

@@ -9,6 +9,7 @@ import { dayIn } from '../kernel/time.ts'
 import { decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
+import { sealerOf } from '../sealing/held.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { inScope, type Old, partnerOf, type Scope, scheduleTask } from '../worker/task.ts'
@@ -16,6 +17,7 @@ import { applySteps, emitStatus, end, type ImportStatus, type LockedImport, type
 import { copyStatement } from './copy.ts'
 import { planFile, planFileAgain } from './plan.ts'
 import { readInto } from './read-file.ts'
+import { sealCommand } from './rows.ts'
 import {
   actionFor,
   commandOf,
@@ -112,7 +114,7 @@ export async function createFromActions(
     insert into member_import_steps (partner_id, import_id, step, action, member_id, command)
     select ${partner.id}, ${importId}, * from unnest(
       ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
-      ${steps.map(({ command }) => command.memberId)}::text[], ${steps.map(({ command }) => JSON.stringify(command))}::jsonb[])`.execute(
+      ${steps.map(({ command }) => command.memberId)}::text[], ${steps.map(({ command }) => sealCommand(tx, { partnerId: partner.id, command }))}::bytea[])`.execute(
     tx,
   )
   return { importId, plan, needsReview: false }
@@ -144,6 +146,7 @@ export async function createFromFile(
   const currencies = await tiers.listCurrencies(tx, partnerId)
   const { fd, kind, removesAccounts, offboardMax = null } = file
   const read = await readInto(() => copyInto(copyStatement), {
+    installationKeys: sealerOf(tx).installationKeys,
     ...{ file: { fd, kind }, partnerId, importId, country: partner.country, today: dayIn(partner.timeZone, now), now },
     ...{ tiers: [...currencies], signal },
   })

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { issuesMax, Problem } from '../kernel/errors.ts'
 import { decideAll, type MemberCommand, type PartnerRules } from '../members/changes.ts'
-import { type Column, columnSpecs } from '../members/fields.ts'
-import { profileColumns } from '../members/rows.ts'
+import type { Column } from '../members/fields.ts'
+import { paymentKeyOf, plainColumns } from '../members/rows.ts'
+import { sealerOf } from '../sealing/held.ts'
 import type { Read, RowFault } from './read-file.ts'
+import { rowColumns, rowReader, type SealedRow } from './rows.ts'
 import {
   actionOf,
   emptyPlan,
@@ -14,7 +17,6 @@ import {
   type Plan,
   planOfSteps,
   type RestAction,
-  type StoredRow,
   unreadText,
   updateOf,
 } from './rules.ts'
@@ -104,18 +106,21 @@ export async function readCommands(
   { partnerId, importId, columns, removesAccounts }: FileTerms,
   places: { row: number; memberId: string }[],
 ): Promise<MemberCommand[]> {
-  const { rows } = await sql<StoredRow & { memberId: string; hasIban: boolean }>`
-    select r.row, ${profileColumns('r')}, p.member_id, m.iban is not null as has_iban
+  const { rows } = await sql<
+    SealedRow & { memberId: string; membersAccount: Buffer | null; membersKey: Buffer | null }
+  >`
+    select r.row, ${rowColumns('r')}, p.member_id, m.account as members_account, ${paymentKeyOf('m')} as members_key
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
              with ordinality as p (row, member_id, place)
       join member_import_rows r on r.partner_id = ${partnerId} and r.import_id = ${importId} and r.row = p.row
       left join members m on m.partner_id = ${partnerId} and m.id = p.member_id
      order by p.place`.execute(db)
-  return rows.map(({ memberId, hasIban, ...row }) => ({
-    type: 'List',
-    memberId,
-    wanted: updateOf(row, { columns, removesAccounts, hasIban }),
-  }))
+  const sealer = sealerOf(db)
+  const open = rowReader(db, partnerId)
+  return rows.map(({ memberId, membersAccount: account, membersKey: paymentKey, ...row }) => {
+    const hasIban = () => 'iban' in (openAccount(sealer, { account, paymentKey }, { partnerId, memberId }) ?? {})
+    return { type: 'List', memberId, wanted: updateOf(open(row), { columns, removesAccounts, hasIban }) }
+  })
 }
 
 // `member_import_matches` holds the rows that need a step or a decision; see `match`.
@@ -197,15 +202,19 @@ type Matched = { membersBefore: number; restAction: RestAction; invite: number; 
 // Whether each cell of the row equals the value of member `e`. This is only a shortcut for unchanged rows: any other row is
 // decided by the rules, which may still find that nothing changes.
 function isSame({ columns, removesAccounts }: FileTerms) {
-  const compared = columnSpecs.filter(({ name }) => name !== 'email' && columns.includes(name))
+  const isEqual = (name: string, { keeps }: { keeps: boolean }) => {
+    const [has, says] = [sql.raw(`e.${name}`), sql.raw(`r.${name}`)]
+    return keeps
+      ? sql`(${says} is null or ${has} is not distinct from ${says})`
+      : sql`${has} is not distinct from ${says}`
+  }
+  const plain = plainColumns.filter(({ name }) => name !== 'email' && columns.includes(name))
+  // An empty account of one kind would not remove one of the other kind; such rows, which are few, are decided.
   return sql.join(
-    compared.map(({ name, field, emptyCell }) => {
-      const keeps = emptyCell === 'keeps' || (field === 'accountDetails' && !removesAccounts)
-      const [has, says] = [sql.raw(`e.${name}`), sql.raw(`r.${name}`)]
-      return keeps
-        ? sql`(${says} is null or ${has} is not distinct from ${says})`
-        : sql`${has} is not distinct from ${says}`
-    }),
+    [
+      ...plain.map(({ name, emptyCell }) => isEqual(name, { keeps: emptyCell === 'keeps' })),
+      isEqual('account_fingerprint', { keeps: !removesAccounts || !columns.includes('account_holder') }),
+    ],
     sql` and `,
   )
 }

@@ -5,6 +5,7 @@ import type { Currency } from '../kernel/money.ts'
 import type { Day } from '../kernel/time.ts'
 import type { Column } from '../members/fields.ts'
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
+import type { InstallationKey } from '../sealing/sealer.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 
 /** A fault of a row of a file; the header is row 1. */
@@ -19,6 +20,8 @@ export type Reading = {
   today: Day
   tiers: [name: string, currency: Currency][]
   now: Date
+  /** Seal the accounts of the rows. */
+  installationKeys: [InstallationKey, ...InstallationKey[]]
 }
 
 /** Result of the reader thread. */

@@ -1,10 +1,12 @@
 import { issuesMax } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { byColumn, type Column } from '../members/fields.ts'
-import { cellsOf } from '../members/rows.ts'
+import { cellsOf, sealedAccountOf } from '../members/rows.ts'
 import { normaliseNew, type ProfileFacts } from '../members/rules.ts'
 import type { NewMember } from '../members/schema.ts'
 import { serveReads } from '../reader-threads.ts'
+import { createMemberKey } from '../sealing/member-keys.ts'
+import { Sealer } from '../sealing/sealer.ts'
 import { FileFault, readRows } from '../tabular/tabular.ts'
 import { copyLine } from './copy.ts'
 import { DuplicateFilter } from './duplicate-filter.ts'
@@ -73,12 +75,13 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
 // Formats a row for COPY, and lists its faults that hold for any member. Faults that do not count if the member already has the
 // value are stored with the row. It runs a million times, so it avoids copying objects.
 function copyLines(
-  { partnerId, importId, country, today, tiers, now }: Reading,
+  { partnerId, importId, country, today, tiers, now, installationKeys }: Reading,
   seen: { email: DuplicateFilter; worker_id: DuplicateFilter },
 ): (row: number, read: RowRead) => { line: string; faults: string[] } {
   const facts: ProfileFacts = { country, today, tierCurrencies: new Map(tiers) }
   // Accepts a tier that could not be read, which has already been reported.
   const unreadTier: ProfileFacts = { ...facts, tierCurrencies: new Map([[unreadText, 'GBP']]) }
+  const sealer = new Sealer(installationKeys)
   const unread = { email: unreadText, firstName: unreadText, lastName: unreadText, tier: unreadText }
   return (row, { body: read, faults: unreadable }) => {
     const isRead = unreadable.length === 0
@@ -90,8 +93,11 @@ function copyLines(
     if (profile.email !== unreadText) seen.email.add(profile.email.toLowerCase())
     if (profile.workerId !== null) seen.worker_id.add(profile.workerId)
     const cellOf = cellsOf(profile)
+    const newMemberId = newId('member', now)
+    const { key, wrapped } = createMemberKey(sealer, { partnerId, memberId: newMemberId })
     const own = {
-      ...{ partnerId, importId, row, newMemberId: newId('member', now) },
+      ...{ partnerId, importId, row, newMemberId, paymentKey: wrapped },
+      ...sealedAccountOf(profile, { sealer, key, partnerId }),
       faults: isPossible && faults.length > 0 ? faults.join('; ') : null,
     }
     return {

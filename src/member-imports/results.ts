@@ -1,10 +1,11 @@
 import { type Page, type Reader, sql } from '../database/database.ts'
-import { profileColumns } from '../members/rows.ts'
-import type { StoredRow } from './rules.ts'
+import type { Profile } from '../members/fields.ts'
+import { paymentKeyOf, plainColumns } from '../members/rows.ts'
+import { rowColumns, rowReader, type SealedRow } from './rows.ts'
 import type { Action } from './schema.ts'
 
 /** The outcome for one row, one action, or one member missing from the file, with the profile of the row or the member. */
-export type Result = Omit<StoredRow, 'row'> & {
+export type Result = Profile & {
   /** The row of the file or the position of the action; null for members missing from the file. */
   row: number | null
   action: Action
@@ -32,7 +33,7 @@ export async function listResults(
     (select * from (${branch}) branch where step > ${after}::integer and ${matching(asked.filter)}
       order by step limit ${page.skip + page.take})`
   // The member of an unchanged row has no step, so it is looked up, for this page only.
-  const { rows } = await sql<Result>`
+  const { rows } = await sql<Omit<Result, 'accountDetails'> & Pick<SealedRow, 'account' | 'paymentKey' | 'accountOf'>>`
     select results.*, coalesce(step_member_id, unchanged.id) as member_id
       from (select * from (${each(ofRows(asked))} union all ${each(ofOthers(asked))}) results
              order by step offset ${page.skip} limit ${page.take}) results
@@ -40,7 +41,7 @@ export async function listResults(
                           where step_member_id is null and partner_id = ${asked.partnerId}
                             and lower(email) = lower(results.email) and status in ('active', 'invited')) unchanged on true
      order by step`.execute(db)
-  return rows
+  return rows.map(rowReader(db, asked.partnerId))
 }
 
 export async function countResults(db: Reader, asked: Asked): Promise<number> {
@@ -61,7 +62,9 @@ function matching({ actions, outcomes }: ResultFilter) {
   )
 }
 
-const profile = profileColumns('p')
+const profileOfMember = sql`
+  ${sql.raw(plainColumns.map(({ name }) => `p.${name}`).join(', '))}, p.account, ${paymentKeyOf('p')} as payment_key,
+  p.id as account_of`
 
 const outcomeOf = ({ step, isUnchanged }: Record<'step' | 'isUnchanged', ReturnType<typeof sql>>) => sql`
   case when i.status = 'NotReady' then 'Pending'
@@ -77,7 +80,7 @@ function ofRows({ partnerId, importId }: Asked) {
     select p.row as step, p.row, ${action} as action,
            ${outcomeOf({ step: sql`p.row`, isUnchanged: sql`${action} = 'Unchanged'` })},
            coalesce(s.member_id, case i.rest_action when 'Invite' then p.new_member_id end) as step_member_id,
-           s.fault as message, ${profile}
+           s.fault as message, ${rowColumns('p')}
       from member_imports i
       join member_import_rows p on p.partner_id = i.partner_id and p.import_id = i.id
       left join member_import_steps s on s.partner_id = p.partner_id and s.import_id = p.import_id and s.step = p.row
@@ -88,7 +91,7 @@ function ofOthers({ partnerId, importId }: Asked) {
   return sql`
     select s.step, case when i.kind = 'actions' then s.step end as row, s.action,
            ${outcomeOf({ step: sql`s.step`, isUnchanged: sql`false` })},
-           s.member_id as step_member_id, s.fault as message, ${profile}
+           s.member_id as step_member_id, s.fault as message, ${profileOfMember}
       from member_imports i
       join member_import_steps s on s.partner_id = i.partner_id and s.import_id = i.id
       left join members p on p.partner_id = s.partner_id and p.id = s.member_id

@@ -1,9 +1,7 @@
-import { fromColumns } from '../bank-accounts/rules.ts'
-import type { DB } from '../database/tables.ts'
 import { issue, issuesMax, Problem, type ProblemName } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import type { Change, MemberCommand } from '../members/changes.ts'
-import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
+import { type Column, columnSpecs, type FieldName, type Profile } from '../members/fields.ts'
 import { changedFields } from '../members/rules.ts'
 import type { MemberUpdate } from '../members/schema.ts'
 import type { Read, RowFault } from './read-file.ts'
@@ -82,8 +80,8 @@ export function mustBeReviewed(
   return isMany || offboardsAll || (offboardMax !== null && offboard > offboardMax)
 }
 
-/** A stored row of a file: null if the column is absent or the cell is empty. */
-export type StoredRow = Omit<DB['memberImportRows'], 'partnerId' | 'importId' | 'newMemberId' | 'faults'>
+/** A row of a file as its stored columns say: null if the column is absent or the cell is empty. */
+export type ImportRow = { row: number } & { [Field in FieldName]: Profile[Field] | null }
 
 /** The stored text of a required cell that could not be read. */
 export const unreadText = ''
@@ -94,19 +92,18 @@ export const unreadText = ''
  * @param hasIban whether the member is paid by IBAN
  */
 export function updateOf(
-  { accountHolder, sortCode, accountNumber, iban, ...row }: StoredRow,
-  { columns, removesAccounts, hasIban }: Pick<FileTerms, 'columns' | 'removesAccounts'> & { hasIban: boolean },
+  row: ImportRow,
+  { columns, removesAccounts, hasIban }: Pick<FileTerms, 'columns' | 'removesAccounts'> & { hasIban: () => boolean },
 ): MemberUpdate {
   const update: Record<string, unknown> = {}
-  for (const { name, key, field, emptyCell } of columnSpecs) {
+  for (const { name, field, emptyCell } of columnSpecs) {
     if (field === 'accountDetails' || !columns.includes(name)) continue
-    const value = (row as Partial<typeof row & Record<ColumnKey, unknown>>)[key] ?? null
+    const value = row[field]
     if (value === unreadText) continue
-    if (value !== null || emptyCell === 'removes') update[key] = value
+    if (value !== null || emptyCell === 'removes') update[field] = value
   }
-  const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
-  if (account !== null || (removesAccounts && columns.includes(hasIban ? 'iban' : 'sort_code'))) {
-    update.accountDetails = account
+  if (row.accountDetails !== null || (removesAccounts && columns.includes(hasIban() ? 'iban' : 'sort_code'))) {
+    update.accountDetails = row.accountDetails
   }
   // Every value was checked by the schema of its column when the file was read.
   return update as MemberUpdate

@@ -10,7 +10,7 @@ import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { recordCounts } from './counts.ts'
 import { lockMembers } from './locks.ts'
-import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
+import { changedMembers, memberReader, newMembers, profileAssignments, profileColumns, select } from './rows.ts'
 import {
   type Change,
   changedFields,
@@ -91,7 +91,7 @@ type Writing = { partnerId: string; instructedAt: Date; now: Date }
 /**
  * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
- * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form
+ * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form, and `payment_key`
  * @returns the number of rows, and the ids of those that were not invited: another member has the e-mail or the `workerId`
  */
 export async function inviteAll(
@@ -123,6 +123,8 @@ export async function inviteAll(
     with source as materialized (${source}), invited as (
       ${inserting(sql`source`, writing)} ${unlessTaken}
       returning id, tier
+    ), keys as (
+      ${insertingKeys(partnerId, { source: sql`source`, added: sql`invited` })}
     ), counted as (
       insert into member_count_changes (partner_id, tier, status, change)
       select ${partnerId}, tier, ${status}, count(*) from invited group by tier
@@ -183,7 +185,7 @@ async function loadState(
     workerIdHolders: new Map(),
     moneyIn: new Map(),
   }
-  for (const row of [...found, ...holders]) addMember(state, toMember(row, row.id))
+  for (const member of [...found, ...holders].map(memberReader(tx, partnerId))) addMember(state, member)
   const movers = commands.flatMap(command => {
     const member = state.members.get(command.memberId)
     const tier = 'wanted' in command ? command.wanted.tier : undefined
@@ -276,7 +278,12 @@ async function writeWave(tx: Tx, wave: Change[], writing: Writing): Promise<void
     return changed.length === 0 ? [] : [{ ...change, changed }]
   })
   await recordCounts(tx, { partnerId, changes: wave })
-  if (added.length > 0) await inserting(relationOf(added, 'p'), writing).execute(tx)
+  if (added.length > 0) {
+    await sql`
+      with source as materialized (select * from ${newMembers(tx, { partnerId, members: added })}),
+           added as (${inserting(sql`source`, writing)} returning id)
+      ${insertingKeys(partnerId, { source: sql`source`, added: sql`added` })}`.execute(tx)
+  }
   if (updated.length > 0) {
     const sequences = await setProfiles(tx, { members: updated.map(({ after }) => after), ...writing })
     const emitted = updated.map(({ before, after, changed }) => {
@@ -342,6 +349,14 @@ function inserting(source: ReturnType<typeof sql>, { partnerId, instructedAt, no
       from ${source}`
 }
 
+type Sql = ReturnType<typeof sql>
+
+function insertingKeys(partnerId: string, { source, added }: { source: Sql; added: Sql }) {
+  return sql`
+    insert into member_keys (partner_id, member_id, payment_key)
+    select ${partnerId}, id, payment_key from ${source} join ${added} using (id)`
+}
+
 /** @returns the members' event counts, which include the event of this change */
 async function setProfiles(
   tx: Tx,
@@ -350,11 +365,8 @@ async function setProfiles(
   const { rows } = await sql<EventCount>`
     update members
        set ${profileAssignments('p')}, updated_at = ${now},
-           account_refused = case when (members.account_holder, members.sort_code, members.account_number, members.iban)
-                                       is not distinct from (p.account_holder, p.sort_code, p.account_number, p.iban)
-                                  then members.account_refused end,
            instructed_at = greatest(instructed_at, ${instructedAt}), event_count = event_count + 1
-      from ${relationOf(members, 'p')}
+      from ${await changedMembers(tx, { partnerId, members })}
      where members.partner_id = ${partnerId} and members.id = p.id
     returning members.id, members.event_count`.execute(tx)
   return new Map(rows.map(({ id, eventCount }) => [id, eventCount]))

@@ -1,6 +1,6 @@
 import { csvLines } from '../tabular/tabular.ts'
 import { columns } from './fields.ts'
-import { columnsOf, fileCells } from './rows.ts'
+import { fileCells } from './rows.ts'
 import type { Member } from './rules.ts'
 
 /**
@@ -12,9 +12,5 @@ export const template = `\ufeff${csvLines([[...columns]])}`
 /** Streams members as a CSV file. Importing it again changes nothing. */
 export async function* fileOf(pieces: AsyncIterable<Member[]>): AsyncGenerator<string> {
   yield csvLines([[...columns]])
-  for await (const members of pieces) yield csvLines(members.map(cellsOf))
-}
-
-function cellsOf({ id: _id, status: _status, ...profile }: Member): string[] {
-  return fileCells(columnsOf(profile))
+  for await (const members of pieces) yield csvLines(members.map(member => fileCells(member)))
 }

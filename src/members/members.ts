@@ -9,7 +9,7 @@ import { hasMetadata, type Metadata } from '../metadata/metadata.ts'
 import { type Change, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
 import { readCounts } from './counts.ts'
 import { currenciesOf, currencyOfMember, lockMembers } from './locks.ts'
-import { select, toMember } from './rows.ts'
+import { memberReader, select } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
 import type { MemberStatus, NewMember } from './schema.ts'
 
@@ -60,7 +60,9 @@ export async function change(tx: Tx, { partner, command, now }: Commanded): Prom
 
 /** @throws Problem `MemberNotFound`, also for another partner's member */
 export async function find(db: Reader, { partnerId, memberId }: OfMember): Promise<Member> {
-  return toMember(await select(db, partnerId).where('id', '=', memberId).executeTakeFirst(), memberId)
+  const row = await select(db, partnerId).where('id', '=', memberId).executeTakeFirst()
+  if (row === undefined) throw memberNotFound(memberId)
+  return memberReader(db, partnerId)(row)
 }
 
 /** When a member was created and last changed, and what restricts the member. */
@@ -197,7 +199,7 @@ export async function list(
     .offset(page.skip)
     .limit(page.take)
     .execute()
-  return rows.map(row => toMember(row, row.id))
+  return rows.map(memberReader(db, partnerId))
 }
 
 // Rows read per query while streaming a file.
@@ -215,7 +217,7 @@ export async function* listAll(db: Reader, { partnerId, filter }: Filtered): Asy
     const last = rows.at(-1)
     if (last === undefined) return
     after = last.id
-    yield rows.map(row => toMember(row, row.id))
+    yield rows.map(memberReader(db, partnerId))
   }
 }
 

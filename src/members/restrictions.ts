@@ -1,5 +1,7 @@
-import { type BankAccount, toColumns } from '../bank-accounts/rules.ts'
+import type { BankAccount } from '../bank-accounts/rules.ts'
+import { fingerprintOf } from '../bank-accounts/sealed-account.ts'
 import { sql, type Tx } from '../database/database.ts'
+import { sealerOf } from '../sealing/held.ts'
 import type { OfMember } from './members.ts'
 import { memberNotFound } from './rules.ts'
 
@@ -32,14 +34,10 @@ export async function restrict(
       update members set review_reason = ${reason} where partner_id = ${partnerId} and id = ${memberId}`.execute(tx)
     return
   }
-  const { accountHolder, sortCode, accountNumber, iban } = toColumns(account)
   await sql`
     update members set account_refused = ${reason}
      where partner_id = ${partnerId} and id = ${memberId}
-       and (account_holder, sort_code, account_number, iban)
-           is not distinct from (${accountHolder}::text, ${sortCode}::text, ${accountNumber}::text, ${iban}::text)`.execute(
-    tx,
-  )
+       and account_fingerprint = ${fingerprintOf(sealerOf(tx), { partnerId, account })}`.execute(tx)
 }
 
 /**

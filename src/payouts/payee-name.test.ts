@@ -128,11 +128,7 @@ test.each(outside)(
 test('a sort code of zeros is refused at the intent', async () => {
   const account = { ...goodAccount, sortCode: '000000' }
   const memberId = await harness.addMember({ available: 20_000, account: null })
-  await harness.db
-    .updateTable('members')
-    .set({ accountHolder: 'Ada', sortCode: account.sortCode, accountNumber: account.accountNumber })
-    .where('id', '=', memberId)
-    .execute()
+  await harness.setUncheckedAccount({ memberId, account })
   const answer = await harness.call('POST', '/v1/pay/withdrawals/intent', {
     body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
   })

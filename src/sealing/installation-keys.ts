@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { SettingsProblem } from '../config.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
 import { keyBytes } from './aes-gcm.ts'
+import { holdSealer } from './held.ts'
 import { createKeyFile, type KeyProvider, type KeySource, openProvider, placeOf } from './key-providers.ts'
 import { type InstallationKey, Sealer } from './sealer.ts'
 
@@ -27,7 +28,7 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
 }
 
 /**
- * Opens the keys of the installation.
+ * Opens the keys of the installation, and holds them for the database; see `sealerOf`.
  * @throws SettingsProblem if the configured key is missing, or belongs to another database
  */
 export async function openSealer(db: Reader, source: KeySource): Promise<Sealer> {
@@ -41,7 +42,9 @@ export async function openSealer(db: Reader, source: KeySource): Promise<Sealer>
     number,
     key: await provider.unwrap(wrapped),
   })
-  return new Sealer([await unwrap(first), ...(await Promise.all(rest.map(unwrap)))])
+  const sealer = new Sealer([await unwrap(first), ...(await Promise.all(rest.map(unwrap)))])
+  holdSealer(db, sealer)
+  return sealer
 }
 
 function faultOf(

@@ -1,17 +1,21 @@
-import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
 
 /**
  * The context of a sealed value: the kind of field, and the partner or user that owns the value. The context is authenticated,
  * so a value cannot be opened as another kind or for another owner. It does not name the row, so that a value can be copied.
  */
-export type Sealed = { kind: 'webhook-secret' | 'webhook-headers' | 'totp-secret' | 'replay'; owner: string }
+export type Sealed = {
+  kind: 'webhook-secret' | 'webhook-headers' | 'totp-secret' | 'replay' | 'member-key' | 'import-command'
+  owner: string
+}
 
 /** A key of the installation and its number, which each sealed value names. */
 export type InstallationKey = { number: number; key: Buffer }
 
 const version = 1
 const saltBytes = 16
+const fingerprintBytes = 16
 const headerBytes = 2 + saltBytes
 
 const limits = {
@@ -32,6 +36,7 @@ export class Sealer {
   private current: { header: Buffer; subkey: KeyObject; left: number } | undefined
   /** Signs the tokens that identify browsers used to sign in to the console. */
   readonly browserKey: Buffer
+  private readonly fingerprintKey: KeyObject
 
   /** @param keys at least one; the last one seals, and all open */
   constructor(keys: readonly [InstallationKey, ...InstallationKey[]]) {
@@ -39,6 +44,23 @@ export class Sealer {
     this.currentNumber = (keys.at(-1) ?? keys[0]).number
     // Derived from the first key, so that browsers stay known when a key is added.
     this.browserKey = Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth tokens of browsers', keyBytes))
+    // Derived from the first key, so that what is stored can still be compared when a key is added.
+    this.fingerprintKey = createSecretKey(
+      Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth fingerprints', keyBytes)),
+    )
+  }
+
+  /** The keys, to create an equal sealer in another thread of this process. */
+  get installationKeys(): [InstallationKey, ...InstallationKey[]] {
+    return [...this.keys].map(([number, key]) => ({ number, key })) as [InstallationKey, ...InstallationKey[]]
+  }
+
+  /** @returns 16 bytes by which equal values can be found; without the installation's key nobody can tell of which values they are */
+  fingerprint(parts: readonly string[]): Buffer {
+    return createHmac('sha256', this.fingerprintKey)
+      .update(JSON.stringify(parts))
+      .digest()
+      .subarray(0, fingerprintBytes)
   }
 
   seal(plain: string | Buffer, sealed: Sealed): Buffer {

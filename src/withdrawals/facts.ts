@@ -1,10 +1,12 @@
-import { type AccountColumns, type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
+import type { BankAccount } from '../bank-accounts/rules.ts'
+import { openAccount, type StoredAccount } from '../bank-accounts/sealed-account.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import type { Currency } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
 import type { Restrictions } from '../members/restrictions.ts'
+import { sealerOf } from '../sealing/held.ts'
 import type { Tier } from '../tiers/rules.ts'
 import { deductedStatuses } from './lifecycle.ts'
 import type { Facts, MemberFacts } from './rules.ts'
@@ -12,7 +14,7 @@ import type { Facts, MemberFacts } from './rules.ts'
 /** Names a member of a partner, and the instant as of which the facts are read. */
 export type FactsQuery = { partnerId: string; memberId: string; now: Date }
 
-type FactsRow = AccountColumns &
+type FactsRow = StoredAccount &
   Restrictions &
   Omit<Tier, 'name'> & {
     place: number
@@ -52,8 +54,7 @@ export async function readFacts<A extends FactsQuery>(
   const { rows } = await cachedSql<FactsRow>`
     select a.place::integer, p.paused, l.floor, l.low_since is not null as "isAlerted",
            c.id as "payCycleId",
-           m.id as "memberId", m.status, m.account_holder as "accountHolder", m.sort_code as "sortCode",
-           m.account_number as "accountNumber", m.iban,
+           m.id as "memberId", m.status, m.account, k.payment_key as "paymentKey",
            m.account_refused as "accountRefused", m.review_reason as "reviewReason",
            t.name as tier, t.version, t.currency, v.fee_fixed as "feeFixed", v.fee_bps as "feeBps", v.fee_min as "feeMin",
            v.fee_max as "feeMax", v.fee_payer as "feePayer", v.lower_limit as "lowerLimit", v.upper_limit as "upperLimit",
@@ -67,6 +68,7 @@ export async function readFacts<A extends FactsQuery>(
       join partners p on p.id = a.partner_id
       left join pay_cycles c on c.partner_id = p.id and c.status = 'Open' ${onOnePartner('c', asked)}
       left join members m on m.partner_id = p.id and m.id = a.member_id ${onOnePartner('m', asked)}
+      left join member_keys k on k.partner_id = p.id and k.member_id = m.id ${onOnePartner('k', asked)}
       left join tiers t on t.partner_id = p.id and t.name = m.tier ${onOnePartner('t', asked)}
       left join tier_versions v on v.partner_id = p.id and v.tier = t.name and v.version = t.version ${onOnePartner('v', asked)}
       left join float_limits l on l.partner_id = p.id and l.currency = t.currency ${onOnePartner('l', asked)}
@@ -74,6 +76,8 @@ export async function readFacts<A extends FactsQuery>(
     db,
   )
   const known = new Map(rows.map(row => [asked[row.place - 1], row]))
+  const sealer = sealerOf(db)
+  const accountOf = (row: FactsRow, { partnerId, memberId }: A) => openAccount(sealer, row, { partnerId, memberId })
   const rowOf = (each: A) => {
     const row = known.get(each)
     if (row === undefined) throw new Error('The partner does not exist')
@@ -90,7 +94,7 @@ export async function readFacts<A extends FactsQuery>(
     return {
       ...each,
       facts: toFacts(row, {
-        ...{ hasRail: canPay, accountRefusal },
+        ...{ hasRail: canPay, accountRefusal, account: accountOf(row, each) },
         ...{ free: free.get(floatOf(each, row)), count: counts.get(each) },
       }),
     }
@@ -174,11 +178,13 @@ function toFacts(
   {
     hasRail,
     accountRefusal,
+    account,
     free,
     count,
   }: {
     hasRail: boolean
     accountRefusal: Banks['accountRefusal']
+    account: BankAccount | null
     free: bigint | undefined
     count: Count | undefined
   },
@@ -201,11 +207,11 @@ function toFacts(
     withdrawalsPerCycle: row.withdrawalsPerCycle,
     payoutSpeed: row.payoutSpeed,
   }
-  const account = fromColumns(row)
   const member: MemberFacts = {
     id: row.memberId,
     status: row.status,
     account,
+    sealedAccount: row.account,
     accountRefusal: account === null ? undefined : accountRefusal?.(row.currency, account),
     accountRefused: row.accountRefused,
     reviewReason: row.reviewReason,

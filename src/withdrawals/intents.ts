@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type AccountColumns, fromColumns, toColumns } from '../bank-accounts/rules.ts'
+import { requireAccount } from '../bank-accounts/sealed-account.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
@@ -11,6 +11,7 @@ import { firstId, newId } from '../kernel/ids.ts'
 import { type Money, toWire } from '../kernel/money.ts'
 import { addMinutes } from '../kernel/time.ts'
 import { lockOfMembers } from '../members/locks.ts'
+import { paymentKeyOf } from '../members/rows.ts'
 import { inScope, type Old, partnerOf, type Scope } from '../worker/task.ts'
 import { type Banks, readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
@@ -58,7 +59,7 @@ export async function createAll(
   const created = outcomes.flatMap((outcome, index) => {
     const command = commands[index]
     if (command === undefined || outcome instanceof Problem || outcome instanceof idempotency.Replay) return []
-    return [{ partnerId: command.partner.id, intent: outcome }]
+    return [{ partnerId: command.partner.id, intent: outcome, account: asked[index]?.facts.member?.sealedAccount }]
   })
   if (created.length === 0) return outcomes
   try {
@@ -92,10 +93,15 @@ function quote(facts: Facts, { partner, memberId, amount, now }: NewIntent): Int
 
 async function insertAll(
   db: Reader,
-  { created, records }: { created: { partnerId: string; intent: Intent }[]; records: idempotency.KeyRecord[] },
+  {
+    created,
+    records,
+  }: {
+    created: { partnerId: string; intent: Intent; account: Buffer | null | undefined }[]
+    records: idempotency.KeyRecord[]
+  },
 ): Promise<void> {
   const of = <T>(value: (intent: Intent) => T) => created.map(({ intent }) => value(intent))
-  const account = (column: keyof AccountColumns) => of(intent => toColumns(intent.account)[column])
   const emitted = created.map(({ partnerId, intent }) =>
     eventOf('created', { partnerId, intent, now: intent.createdAt }),
   )
@@ -103,7 +109,7 @@ async function insertAll(
     with intents as (
       insert into withdrawal_intents
              (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee, tier, tier_version,
-              account_holder, sort_code, account_number, iban, created_at, expires_at)
+              account, created_at, expires_at)
       select * from unnest(
         ${created.map(({ partnerId }) => partnerId)}::text[], ${of(intent => intent.id)}::text[],
         ${of(intent => intent.memberId)}::text[], ${of(intent => intent.payCycleId)}::text[],
@@ -111,8 +117,7 @@ async function insertAll(
         ${of(intent => intent.grossAmount)}::bigint[], ${of(intent => intent.netAmount)}::bigint[],
         ${of(intent => intent.fee)}::bigint[], ${of(intent => intent.employerFee)}::bigint[],
         ${of(intent => intent.tier)}::text[], ${of(intent => intent.tierVersion)}::integer[],
-        ${account('accountHolder')}::text[], ${account('sortCode')}::text[],
-        ${account('accountNumber')}::text[], ${account('iban')}::text[],
+        ${created.map(({ account }) => account)}::bytea[],
         ${of(intent => intent.createdAt.toISOString())}::timestamptz[],
         ${of(intent => intent.expiresAt.toISOString())}::timestamptz[])
     ), events as (${events.emitSql(emitted)})${idempotency.recordSql(records)}
@@ -156,7 +161,7 @@ export async function find(
         .as('withdrawalId'),
     )
     .executeTakeFirst()
-  return { ...toIntent(row), withdrawalId: row?.withdrawalId ?? null }
+  return { ...toIntent(db, { partnerId, row }), withdrawalId: row?.withdrawalId ?? null }
 }
 
 /** @throws Problem `NotFound`, also for the intent of another member or partner */
@@ -194,13 +199,16 @@ export async function lockAll(
     : [lockOfMembers.skipping, cachedSql`for update of i skip locked`]
   const { rows } = await cachedSql<IntentRow & { partnerId: string }>`
     select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.gross_amount, i.net_amount, i.fee, i.employer_fee,
-           i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
+           i.tier, i.tier_version, i.account, k.payment_key, i.created_at, i.expires_at
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
              as asked (partner_id, id)
       join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id ${onOnePartner('i', asked)}
       join members m on m.partner_id = i.partner_id and m.id = i.member_id ${onOnePartner('m', asked)}
+      left join member_keys k on k.partner_id = i.partner_id and k.member_id = i.member_id ${onOnePartner('k', asked)}
      ${lockOfMember} ${lockOfIntent}`.execute(tx)
-  const held = new Map(rows.map(({ partnerId, ...row }) => [`${partnerId} ${row.id}`, toIntent(row)]))
+  const held = new Map(
+    rows.map(({ partnerId, ...row }) => [`${partnerId} ${row.id}`, toIntent(tx, { partnerId, row })]),
+  )
   const nameOf = (each: { partnerId: string; intentId: string }) => `${each.partnerId} ${each.intentId}`
   const rest = asked.filter(each => !held.has(nameOf(each)))
   const existing = rest.length === 0 ? new Set() : await findExisting(tx, rest)
@@ -218,7 +226,8 @@ export async function lockAll(
 }
 
 async function lock(tx: Tx, { partnerId, intentId }: { partnerId: string; intentId: string }): Promise<Intent> {
-  return toIntent(await select(tx, { partnerId, intentId }).forUpdate().executeTakeFirst())
+  const row = await select(tx, { partnerId, intentId }).forUpdate().executeTakeFirst()
+  return toIntent(tx, { partnerId, row })
 }
 
 /** SQL of an update that marks intents as completed. The caller has locked them, and emits their events. */
@@ -335,7 +344,8 @@ function select(db: Reader, { partnerId, intentId }: { partnerId: string; intent
     .selectFrom('withdrawalIntents')
     .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'fee', 'employerFee'])
     .select(['grossAmount', 'netAmount'])
-    .select(['tier', 'tierVersion', 'accountHolder', 'sortCode', 'accountNumber', 'iban', 'createdAt', 'expiresAt'])
+    .select(['tier', 'tierVersion', 'account', 'createdAt', 'expiresAt'])
+    .select(paymentKeyOf('withdrawal_intents', { memberId: 'member_id' }).as('paymentKey'))
     .where('partnerId', '=', partnerId)
     .where('id', '=', intentId)
 }
@@ -346,12 +356,10 @@ export function intentNotFound(): Problem {
   return problem('NotFound', 'There is no such withdrawal intent')
 }
 
-function toIntent(row: IntentRow | undefined): Intent {
+function toIntent(db: Reader, { partnerId, row }: { partnerId: string; row: IntentRow | undefined }): Intent {
   if (row === undefined) throw intentNotFound()
-  const { accountHolder, sortCode, accountNumber, iban, ...intent } = row
-  const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
-  if (account === null) throw new Error(`${row.id} has no account`)
-  return { ...intent, account }
+  const { account, paymentKey, ...intent } = row
+  return { ...intent, account: requireAccount(db, { account, paymentKey }, { partnerId, memberId: row.memberId }) }
 }
 
 type Quoted = Pick<Intent, 'id' | 'memberId' | 'payCycleId' | 'grossAmount' | 'fee' | 'netAmount' | 'currency'>

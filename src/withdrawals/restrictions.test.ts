@@ -65,13 +65,11 @@ describe('an account that the bank refused', () => {
   test('is no longer refused after any change of the account, and keeps its reason otherwise', async () => {
     const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
     await tell(withdrawalId, 'fail', 'AC04')
-    await sql`update members set account_holder = account_holder, updated_at = now() where id = ${memberId}`.execute(
+    await sql`update members set account = account, account_fingerprint = account_fingerprint where id = ${memberId}`.execute(
       harness.db,
     )
     expect(await harness.requestIntent({ memberId })).toMatchObject(refused)
-    await sql`update members set sort_code = '107999', account_number = '88837491' where id = ${memberId}`.execute(
-      harness.db,
-    )
+    await harness.setUncheckedAccount({ memberId, account: otherAccount })
     await harness.withdraw({ memberId })
   })
 

@@ -28,6 +28,8 @@ export type MemberFacts = Restrictions & {
   id: string
   status: 'invited' | 'active' | 'inactive'
   account: BankAccount | null
+  /** The account as stored, which an intent copies. */
+  sealedAccount?: Buffer | null
   /** Why the bank that pays cannot pay to the account; undefined if it can. */
   accountRefusal?: string | undefined
   tier: Tier

@@ -133,11 +133,7 @@ describe('creating an intent', () => {
 
   test('refuses an account that fails its check, however it was set', async () => {
     const memberId = await harness.addMember({ available: 12_000 })
-    await harness.db
-      .updateTable('members')
-      .set({ accountNumber: badAccount.accountNumber })
-      .where('id', '=', memberId)
-      .execute()
+    await harness.setUncheckedAccount({ memberId, account: badAccount })
     const answer = await harness.requestIntent({ memberId })
     expect(answer.status).toBe(422)
     expect(codes(answer)).toEqual(['BankAccountInvalid'])

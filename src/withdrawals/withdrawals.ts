@@ -1,5 +1,6 @@
 import type { RawBuilder } from 'kysely'
-import { type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
+import type { BankAccount } from '../bank-accounts/rules.ts'
+import { requireAccount, type StoredAccount } from '../bank-accounts/sealed-account.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Cursor, isBeyond, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
@@ -12,6 +13,7 @@ import { type Currency, type Money, toWire } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
 import { type Restriction, restrict } from '../members/restrictions.ts'
+import { paymentKeyOf } from '../members/rows.ts'
 import { hasMetadata, type Metadata, metadataOf } from '../metadata/metadata.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
@@ -107,7 +109,7 @@ export async function submitDue(
   const due = await lockDue(tx, { status: 'held', now, countMax, scope, ofRail })
   if (due.length === 0) return []
   await setClaimed(tx, { due, nextPollAt })
-  const claimed = due.map(toPayout)
+  const claimed = due.map(each => toPayout(tx, each))
   const references = await nameForBank(tx, claimed)
   const payouts = claimed.map(payout => ({ ...payout, reference: referenceOf(payout, references) }))
   for (const [index, { partnerId, ...withdrawal }] of due.entries()) {
@@ -128,7 +130,7 @@ export async function claimUnresolved(
   const ofRail = sql`and p.rail = ${rail}`
   const due = await lockDue(tx, { status: 'submitted', now, countMax, scope, ofRail })
   await setClaimed(tx, { due, nextPollAt })
-  return due.map(each => ({ ...toPayout(each), reference: each.reference ?? throwNoReference(each) }))
+  return due.map(each => ({ ...toPayout(tx, each), reference: each.reference ?? throwNoReference(each) }))
 }
 
 function referenceOf({ withdrawalId: id }: Omit<Payout, 'reference'>, references: Map<string, string>): string {
@@ -381,17 +383,14 @@ function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; wi
 
 const notFound = () => problem('NotFound', 'There is no such withdrawal')
 
-type Due = WithdrawalRow & {
-  attempts: number
-  /** Null before it is submitted. */
-  reference: string | null
-  /** The speed in the version of the tier that the withdrawal was quoted with. */
-  payoutSpeed: PayoutSpeed | null
-  accountHolder: string
-  sortCode: string | null
-  accountNumber: string | null
-  iban: string | null
-}
+type Due = WithdrawalRow &
+  StoredAccount & {
+    attempts: number
+    /** Null before it is submitted. */
+    reference: string | null
+    /** The speed in the version of the tier that the withdrawal was quoted with. */
+    payoutSpeed: PayoutSpeed | null
+  }
 
 async function lockDue(
   tx: Tx,
@@ -406,7 +405,7 @@ async function lockDue(
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.created_at, w.attempts,
-           i.account_holder, i.sort_code, i.account_number, i.iban, p.reference, v.payout_speed
+           i.account, ${paymentKeyOf('w', { memberId: 'member_id' })} as payment_key, p.reference, v.payout_speed
       from unpaid_withdrawals u
       join withdrawals w on w.partner_id = u.partner_id and w.id = u.withdrawal_id
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
@@ -435,17 +434,11 @@ async function setClaimed(
      where w.partner_id = claimed.partner_id and w.id = claimed.id`.execute(tx)
 }
 
-function toPayout({
-  partnerId,
-  id,
-  netAmount,
-  currency,
-  attempts,
-  payoutSpeed,
-  ...columns
-}: Due): Omit<Payout, 'reference'> {
-  const account = fromColumns(columns)
-  if (account === null) throw new Error(`${id} has no account`)
+function toPayout(
+  db: Reader,
+  { partnerId, id, memberId, netAmount, currency, attempts, payoutSpeed, ...stored }: Due,
+): Omit<Payout, 'reference'> {
+  const account = requireAccount(db, stored, { partnerId, memberId })
   const payout = { partnerId, withdrawalId: id, netAmount: { amount: netAmount, currency }, account }
   return { ...payout, ...(payoutSpeed === null ? {} : { speed: payoutSpeed }), attempts: attempts + 1 }
 }
@@ -546,7 +539,7 @@ export async function findAll(
   >`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
-           w.reason, w.earlier_reasons, i.account_holder, i.sort_code, i.account_number, i.iban,
+           w.reason, w.earlier_reasons, i.account, k.payment_key,
            p.reference, p.created_at as submitted_at, p.expected_at,
            coalesce((select json_object_agg(m.key, m.value order by m.position) from metadata m
                       where m.partner_id = w.partner_id and m.resource_id = w.withdrawal_intent_id
@@ -562,13 +555,13 @@ export async function findAll(
       join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id ${onOnePartner('w', asked)}
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
            ${onOnePartner('i', asked)}
+      left join member_keys k on k.partner_id = w.partner_id and k.member_id = w.member_id ${onOnePartner('k', asked)}
       left join payouts p on p.partner_id = w.partner_id and p.withdrawal_id = w.id ${onOnePartner('p', asked)}`.execute(
     db,
   )
   return new Map(
-    rows.map(({ submittedAt, earlierReasons: earlier, reason, transfers, ...columns }) => {
-      const account = fromColumns(columns)
-      if (account === null) throw new Error(`${columns.id} has no account`)
+    rows.map(({ submittedAt, earlierReasons: earlier, reason, transfers, account: sealed, paymentKey, ...columns }) => {
+      const account = requireAccount(db, { account: sealed, paymentKey }, columns)
       const timeline = timelineOf({ submittedAt, earlierReasons: earlier, reason, transfers })
       return [columns.id, { ...columns, account, timeline }]
     }),

@@ -3,6 +3,7 @@ import pg from 'pg'
 import pino, { type Logger } from 'pino'
 import { inject } from 'vitest'
 import { buildApp } from '../../src/app.ts'
+import type { BankAccount } from '../../src/bank-accounts/rules.ts'
 import { connect } from '../../src/database/connect.ts'
 import type { Db, Tx } from '../../src/database/database.ts'
 import type { ApiContext, App } from '../../src/http/server/server.ts'
@@ -16,6 +17,7 @@ import type { FileRailSettings } from '../../src/payouts/books/file-rail-setting
 import type { Channel } from '../../src/payouts/channels/channel.ts'
 import { toRail } from '../../src/payouts/channels/files/configure.ts'
 import { RequestLog } from '../../src/requests/recorder.ts'
+import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../../src/tiers/terms.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
@@ -191,6 +193,15 @@ export async function startHarness({
       return { id: key.id, secret, call: operate }
     },
     addMember,
+    /** Sets a member's account without checking it. */
+    setUncheckedAccount: ({
+      partnerId = mine.partner.id,
+      ...of
+    }: {
+      partnerId?: string
+      memberId: string
+      account: BankAccount
+    }) => inTx(tx => setUncheckedAccount(tx, { partnerId, ...of, now: clock.now() })),
     ...verbsOf({ call, addMember, db, clock, log, channels, rails }),
     /**
      * Stands in for a second process: the same API with separate connections.
@@ -199,6 +210,7 @@ export async function startHarness({
      */
     async startSecond(options: { channels?: Channel[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
+      await openSealer(databases.db, keySource)
       const context = { ...databases, sealer, log, now: clock.now, mode, bankOf }
       const secondApp = await buildApp(context, { fence, channels, ...options })
       const callSecond = callerOf(secondApp)

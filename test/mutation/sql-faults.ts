@@ -184,10 +184,10 @@ export const faults: readonly SqlFault[] = [
     file: schema,
     from: `is distinct from
     (new.partner_id, new.id, new.member_id, new.pay_cycle_id, new.currency, new.gross_amount, new.net_amount, new.fee,
-     new.employer_fee, new.tier, new.tier_version, new.account_holder,`,
+     new.employer_fee, new.tier, new.tier_version, new.account,`,
     to: `is distinct from
     (new.partner_id, new.id, new.member_id, new.pay_cycle_id, new.currency, new.gross_amount, new.net_amount, new.fee,
-     new.employer_fee, new.tier, new.tier_version, old.account_holder,`,
+     new.employer_fee, new.tier, new.tier_version, old.account,`,
     tests: [...roles, 'src/withdrawals', 'test/transitions.test.ts'],
   },
   {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import pino from 'pino'
+import { fingerprintOf } from '../../src/bank-accounts/sealed-account.ts'
 import * as closing from '../../src/closing/closing.ts'
 import { closingTasks } from '../../src/closing/tasks.ts'
 import { connect } from '../../src/database/connect.ts'
@@ -13,6 +14,7 @@ import { type IdKind, newId } from '../../src/kernel/ids.ts'
 import { floatsToFold, foldCycleChanges, foldFloatChanges } from '../../src/ledger/ledger.ts'
 import * as members from '../../src/members/members.ts'
 import { release } from '../../src/members/restrictions.ts'
+import { sealedAccountOf } from '../../src/members/rows.ts'
 import { createKey, scopes } from '../../src/partners/api-keys.ts'
 import { createClock } from '../../src/partners/clocks.ts'
 import { createPartner, type Partner, pausePartner, resumePartner } from '../../src/partners/partners.ts'
@@ -24,6 +26,8 @@ import type { Channel } from '../../src/payouts/channels/channel.ts'
 import type { Report } from '../../src/payouts/payments/payment.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
+import { sealerOf } from '../../src/sealing/held.ts'
+import { createMemberKey } from '../../src/sealing/member-keys.ts'
 import * as dues from '../../src/settlements/dues.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
 import { readStatement } from '../../src/statements/statement.ts'
@@ -151,11 +155,14 @@ export class Program {
   async reset(...partners: string[]): Promise<void> {
     await this.#of.cleaner.pool.query(this.#of.resetting)
     this.#run = partners.map(name => known(this.#of.bases.get(name)))
+    const sealer = sealerOf(this.#of.db)
     this.#names = new Map(
-      Object.entries(accounts).map(([name, account]) => [
-        account === null ? 'null' : 'iban' in account ? account.iban : account.accountNumber,
-        name,
-      ]),
+      this.#run.flatMap(({ partner }) =>
+        Object.entries(accounts).map(([name, account]) => [
+          account === null ? 'null' : fingerprintOf(sealer, { partnerId: partner.id, account }).toString('hex'),
+          name,
+        ]),
+      ),
     )
     this.#ids = new Map()
     this.#counts = new Map()
@@ -627,17 +634,24 @@ async function addPartner(
   }
   const memberIds = tiers.map(() => newId('member', now)).sort()
   const common = { partnerId: partner.id, status: 'invited', firstName: 'Sam', lastName: 'Okafor' } as const
-  await tx
-    .insertInto('members')
-    .values(
-      tiers.map((tier, at) => ({
-        ...{ ...common, accountHolder: null, sortCode: null, accountNumber: null, iban: null },
-        ...accounts[currencyOf[tier] === 'EUR' ? 'EU' : 'A'],
-        ...{ id: memberIds[at] ?? '', tier, email: `m${at}@example.com` },
+  const sealer = sealerOf(tx)
+  for (const [at, tier] of tiers.entries()) {
+    const of = { partnerId: partner.id, memberId: memberIds[at] ?? '' }
+    const { key, wrapped } = createMemberKey(sealer, of)
+    const accountDetails = accounts[currencyOf[tier] === 'EUR' ? 'EU' : 'A']
+    await tx
+      .insertInto('members')
+      .values({
+        ...{ ...common, ...sealedAccountOf({ accountDetails }, { sealer, key, partnerId: partner.id }) },
+        ...{ id: of.memberId, tier, email: `m${at}@example.com` },
         ...{ enablePayroll: true, createdAt: now, updatedAt: now, instructedAt: now },
-      })),
-    )
-    .execute()
+      })
+      .execute()
+    await tx
+      .insertInto('memberKeys')
+      .values({ ...of, paymentKey: wrapped })
+      .execute()
+  }
   await tx.updateTable('members').set({ status: 'active' }).where('partnerId', '=', partner.id).execute()
   const { secret } = await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
   // Creates the clock in advance, because the first move of a new clock waits for other processes.
@@ -652,7 +666,7 @@ const everything = `
     select 'paused' as kind, '' as id, '{}'::text[] as more, array[paused::text] as words
       from partners where id = $1
     union all
-    select 'member', id, '{}', array[status, tier, coalesce(account_number, iban, 'null')]
+    select 'member', id, '{}', array[status, tier, coalesce(encode(account_fingerprint, 'hex'), 'null')]
       from members where partner_id = $1
     union all
     select 'restricted', id, '{}', array_remove(array[case when account_refused is not null then 'account' end,

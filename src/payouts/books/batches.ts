@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
-import { type AccountColumns, fromColumns, lastFour } from '../../bank-accounts/rules.ts'
+import { lastFour } from '../../bank-accounts/rules.ts'
+import { openAccount, requireAccount, type StoredAccount } from '../../bank-accounts/sealed-account.ts'
 import { type Columns, type Reader, sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { addDays, type Day, dayIn, instantAt, startOfDay } from '../../kernel/time.ts'
+import { paymentKeyOf } from '../../members/rows.ts'
+import { sealerOf } from '../../sealing/held.ts'
+import type { Owner } from '../../sealing/member-keys.ts'
 import type { BatchToWrite, PaymentOrder } from '../formats/bank-files.ts'
 import { newBatchReference } from '../payments/reference.ts'
 import { endMore, endUnanswered } from './bank-records.ts'
@@ -514,16 +518,18 @@ export function toWrite(db: Reader, { rail, batch }: { rail: FileRailSettings; b
 
 async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrder> {
   for (let after = ''; ; ) {
-    const { rows } = await sql<AccountColumns & { reference: string; netAmount: bigint; remittanceText: string }>`
-      select p.reference, p.net_amount, p.remittance_text, i.account_holder, i.sort_code, i.account_number, i.iban
+    const { rows } = await sql<
+      StoredAccount & Owner & { reference: string; netAmount: bigint; remittanceText: string }
+    >`
+      select p.reference, p.net_amount, p.remittance_text, i.partner_id, i.member_id, i.account,
+             ${paymentKeyOf('i', { memberId: 'member_id' })} as payment_key
         from payouts p
         join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
         join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
        where p.batch_id = ${batchId} and p.removed_at is null and p.reference > ${after}
        order by p.reference limit ${pageSize}`.execute(db)
-    for (const { reference, netAmount, remittanceText, ...columns } of rows) {
-      const account = fromColumns(columns)
-      if (account === null) throw new Error(`${reference} has no account`)
+    for (const { reference, netAmount, remittanceText, ...stored } of rows) {
+      const account = requireAccount(db, stored, stored)
       yield { reference, amount: netAmount, account, remittanceText: remittanceText || undefined }
     }
     const last = rows.at(-1)
@@ -585,16 +591,17 @@ export async function listPayments(
   db: Reader,
   { batchId, after, take }: { batchId: string; after: string; take: number },
 ): Promise<BatchPayment[]> {
-  const { rows } = await sql<Omit<BatchPayment, 'payee'> & AccountColumns>`
+  const { rows } = await sql<Omit<BatchPayment, 'payee'> & StoredAccount>`
     select p.reference, p.partner_id, o.name as partner_name, w.member_id, p.withdrawal_id, p.net_amount, p.outcome, p.reason,
-           p.removed_at, i.account_holder, i.sort_code, i.account_number, i.iban
+           p.removed_at, i.account, ${paymentKeyOf('i', { memberId: 'member_id' })} as payment_key
       from payouts p
       join partners o on o.id = p.partner_id
       join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
      where p.batch_id = ${batchId} and p.reference > ${after} order by p.reference limit ${take}`.execute(db)
-  return rows.map(({ accountHolder, sortCode, accountNumber, iban, ...payment }) => {
-    const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+  const sealer = sealerOf(db)
+  return rows.map(({ account: sealed, paymentKey, ...payment }) => {
+    const account = openAccount(sealer, { account: sealed, paymentKey }, payment)
     return { ...payment, payee: account && { accountHolder: account.accountHolder, lastFour: lastFour(account) } }
   })
 }

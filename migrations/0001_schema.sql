@@ -282,19 +282,21 @@ create table members (
   partner_id id not null,
   id id not null,
   status text not null check (status in ('invited', 'active', 'inactive')),
-  email text not null check (length(email) <= 254),
   first_name text not null,
   last_name text not null,
-  phone text,
   tier text not null,
-  worker_id text,
+  -- The e-mail, the phone number, the worker id, the day of birth and the gender, sealed with the member's profile key.
+  profile bytea not null,
   -- Sealed with the member's payment key; null if there is none.
   account bytea,
-  -- Compares accounts without opening them; see fingerprintOf.
-  account_fingerprint bytea check (octet_length(account_fingerprint) = 16),
+  -- By which values are found and compared without being opened; see Fingerprints.
+  email_fingerprint bytea not null check (octet_length(email_fingerprint) = 16),
+  worker_id_fingerprint bytea check (octet_length(worker_id_fingerprint) = 16),
+  account_details_fingerprint bytea check (octet_length(account_details_fingerprint) = 16),
+  phone_fingerprint bytea check (octet_length(phone_fingerprint) = 16),
+  dob_fingerprint bytea check (octet_length(dob_fingerprint) = 16),
+  gender_fingerprint bytea check (octet_length(gender_fingerprint) = 16),
   enable_payroll boolean not null,
-  dob date,
-  gender text check (gender in ('Female', 'Male', 'NonBinary')),
   -- Why the bank refused the account, until it is changed. Refuses withdrawals.
   account_refused text,
   -- Why the member is held for review, until the operator releases the member. Refuses withdrawals.
@@ -308,29 +310,27 @@ create table members (
   event_count integer not null default 1,
   primary key (partner_id, id),
   foreign key (partner_id, tier) references tiers,
-  constraint one_member_per_worker_id unique (partner_id, worker_id),
-  constraint account_has_a_fingerprint check ((account is null) = (account_fingerprint is null))
+  constraint one_member_per_worker_id unique (partner_id, worker_id_fingerprint),
+  constraint account_has_a_fingerprint check ((account is null) = (account_details_fingerprint is null))
 );
-create unique index one_member_per_email on members (partner_id, lower(email)) where status in ('active', 'invited');
+create unique index one_member_per_email on members (partner_id, email_fingerprint) where status in ('active', 'invited');
 -- The unique index finds the other members. A new member is in only one of the two.
-create index inactive_members_by_email on members (partner_id, lower(email), id desc) where status = 'inactive';
+create index inactive_members_by_email on members (partner_id, email_fingerprint, id desc) where status = 'inactive';
 create index members_by_status on members (partner_id, status, id desc);
 -- A prefix is a range of these whatever the locale. The partner is part of the text: as a separate column it drew look-ups by
 -- partner and id into these indexes while the statistics were old, and each then read all names of the partner.
 create index members_by_full_name on members ((partner_id || ' ' || lower(first_name || ' ' || last_name)) collate "C");
 create index members_by_last_name on members ((partner_id || ' ' || lower(last_name)) collate "C");
--- Both indexes of e-mail addresses are partial, so neither's statistics say how rare an address is: the planner would expect half
--- a percent of all members, and look up a million of them one by one.
-create statistics members_by_email on (lower(email)) from members;
 -- Planning an import analyzes the members. No query compares these columns.
 alter table members
   alter column first_name set statistics 0,
   alter column last_name set statistics 0,
-  alter column phone set statistics 0,
+  alter column profile set statistics 0,
   alter column account set statistics 0,
-  alter column account_fingerprint set statistics 0,
-  alter column dob set statistics 0,
-  alter column gender set statistics 0,
+  alter column account_details_fingerprint set statistics 0,
+  alter column phone_fingerprint set statistics 0,
+  alter column dob_fingerprint set statistics 0,
+  alter column gender_fingerprint set statistics 0,
   alter column account_refused set statistics 0,
   alter column review_reason set statistics 0;
 create trigger members_initial_state before insert on members
@@ -344,9 +344,9 @@ begin
   new.account_refused := null;
   return new;
 end $$;
-create trigger changed_account_is_not_refused before update of account_fingerprint on members
+create trigger changed_account_is_not_refused before update of account_details_fingerprint on members
   for each row when (
-    old.account_refused is not null and old.account_fingerprint is distinct from new.account_fingerprint)
+    old.account_refused is not null and old.account_details_fingerprint is distinct from new.account_details_fingerprint)
   execute function clear_refused_account();
 
 -- The keys of members, wrapped with the installation's key. A sealed value is lost in every copy and backup of the other tables once its
@@ -354,6 +354,8 @@ create trigger changed_account_is_not_refused before update of account_fingerpri
 create table member_keys (
   partner_id id not null,
   member_id id not null,
+  -- Seals the profile. Null once destroyed.
+  profile_key bytea,
   -- Seals the accounts that the member is paid to, in members and in their intents. Null once destroyed.
   payment_key bytea,
   primary key (partner_id, member_id)
@@ -472,18 +474,20 @@ create table member_import_rows (
   row integer not null,
   -- The id of the member that the row would create.
   new_member_id id not null,
-  email text not null,
   first_name text not null,
   last_name text not null,
-  phone text,
   tier text not null,
-  worker_id text,
-  -- Sealed with the key of the member that the row would create.
+  -- Sealed with the keys of the member that the row would create, which follow. The e-mail has no fingerprint if it could not be read.
+  profile bytea not null,
   account bytea,
-  account_fingerprint bytea,
+  email_fingerprint bytea,
+  worker_id_fingerprint bytea,
+  account_details_fingerprint bytea,
+  phone_fingerprint bytea,
+  dob_fingerprint bytea,
+  gender_fingerprint bytea,
+  profile_key bytea not null,
   payment_key bytea not null,
-  dob date,
-  gender text check (gender in ('Female', 'Male', 'NonBinary')),
   enable_payroll boolean,
   -- Why the row is refused, unless the member already has these values.
   faults text,
@@ -494,13 +498,15 @@ alter table member_import_rows
   alter column new_member_id set statistics 0,
   alter column first_name set statistics 0,
   alter column last_name set statistics 0,
-  alter column phone set statistics 0,
   alter column tier set statistics 0,
+  alter column profile set statistics 0,
   alter column account set statistics 0,
-  alter column account_fingerprint set statistics 0,
-  alter column dob set statistics 0,
-  alter column gender set statistics 0,
+  alter column account_details_fingerprint set statistics 0,
+  alter column phone_fingerprint set statistics 0,
+  alter column dob_fingerprint set statistics 0,
+  alter column gender_fingerprint set statistics 0,
   alter column enable_payroll set statistics 0,
+  alter column profile_key set statistics 0,
   alter column payment_key set statistics 0;
 
 -- What to do with one member. A step has the number of its row or action; members missing from a file come after all rows. Rows

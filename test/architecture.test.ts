@@ -337,6 +337,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   http: { idempotency_keys: 'looks a key up for the caller' },
   'member-imports': {
     members: 'compares a whole list with the members in one statement',
+    member_keys: 'opens the members that the results of a batch of actions show',
     partners: 'joins the share of members that a list may offboard',
   },
   members: {
@@ -351,6 +352,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   'pay-cycles': {
     ledger_deductions: 'lists deductions with the members whom they concern',
     members: 'names the members of the deductions',
+    member_keys: 'opens the profiles of these members',
     partners: 'finds the cycles that are over in their partners’ time zones',
   },
   overview: {

@@ -2,12 +2,12 @@ import type pg from 'pg'
 import pino from 'pino'
 import { connect } from '../../src/database/connect.ts'
 import type { Db } from '../../src/database/database.ts'
-import { sealedAccountOf } from '../../src/members/rows.ts'
+import { absentValues } from '../../src/members/fields.ts'
+import { sealedColumns, sealedColumnsWithKeys, sealNew } from '../../src/members/sealing.ts'
 import { createKey, scopes } from '../../src/partners/api-keys.ts'
 import { claimMode, createPartner } from '../../src/partners/partners.ts'
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import { sealerOf } from '../../src/sealing/held.ts'
-import { createMemberKey } from '../../src/sealing/member-keys.ts'
 import type { Sealer } from '../../src/sealing/sealer.ts'
 import type { TierTerms } from '../../src/tiers/terms.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
@@ -140,7 +140,10 @@ async function seeding(url: string, fill: (client: pg.Client) => Promise<void>):
   })
 }
 
-const accountDetails = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' }
+const someone = {
+  ...{ ...absentValues, firstName: 'Sam', lastName: 'Okafor', tier: 'Bronze', enablePayroll: false },
+  accountDetails: { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' },
+}
 const sealedAtOnce = 10_000
 
 async function insertMembers(
@@ -151,29 +154,25 @@ async function insertMembers(
   const last = firstMember + members - 1
   const numbers = `generate_series(${firstMember}, ${last}) as n`
   for (let first = firstMember; first <= last; first += sealedAtOnce) {
-    const some = Array.from({ length: Math.min(sealedAtOnce, last - first + 1) }, (_, index) => {
-      const memberId = `mem_${String(first + index).padStart(26, '0')}`
-      const { key, wrapped } = createMemberKey(sealer, { partnerId, memberId })
-      return { number: first + index, ...sealedAccountOf({ accountDetails }, { sealer, key, partnerId }), wrapped }
+    const numbers = Array.from({ length: Math.min(sealedAtOnce, last - first + 1) }, (_, index) => first + index)
+    const sealed = numbers.map(number => {
+      const profile = { ...someone, email: `member-${number}@example.com`, workerId: String(number) }
+      return sealNew(sealer, profile, { partnerId, memberId: `mem_${String(number).padStart(26, '0')}` })
     })
+    const columns = sealedColumns.join(', ')
     await client.query(
       `with source as materialized (
-         select * from unnest($2::integer[], $3::bytea[], $4::bytea[], $5::bytea[]) as s (n, account, account_fingerprint, payment_key)
+         select * from unnest($2::integer[], ${sealedColumnsWithKeys.map((_, index) => `$${index + 3}::bytea[]`).join(', ')})
+                    as s (n, ${sealedColumnsWithKeys.join(', ')})
        ), keys as (
-         insert into member_keys (partner_id, member_id, payment_key) select $1, ${id('mem', 'n')}, payment_key from source
+         insert into member_keys (partner_id, member_id, profile_key, payment_key)
+         select $1, ${id('mem', 'n')}, profile_key, payment_key from source
        )
-       insert into members (partner_id, id, status, email, first_name, last_name, tier, worker_id, account,
-                            account_fingerprint, enable_payroll, created_at, updated_at, instructed_at)
-       select $1, ${id('mem', 'n')}, 'active', 'member-' || n || '@example.com', 'Sam', 'Okafor', 'Bronze', n::text,
-              account, account_fingerprint, false, now(), now(), now()
+       insert into members (partner_id, id, status, first_name, last_name, tier, ${columns}, enable_payroll,
+                            created_at, updated_at, instructed_at)
+       select $1, ${id('mem', 'n')}, 'active', 'Sam', 'Okafor', 'Bronze', ${columns}, false, now(), now(), now()
          from source`,
-      [
-        partnerId,
-        some.map(({ number }) => number),
-        some.map(({ account }) => account),
-        some.map(({ accountFingerprint }) => accountFingerprint),
-        some.map(({ wrapped }) => wrapped),
-      ],
+      [partnerId, numbers, ...sealedColumnsWithKeys.map(name => sealed.map(each => each[name] ?? null))],
     )
   }
   await client.query(

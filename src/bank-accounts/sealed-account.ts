@@ -14,7 +14,7 @@ export function sealAccount(key: MemberKey, account: BankAccount): Buffer {
 /** @throws Error if the account or the key was changed, or belongs to another member */
 export function openAccount(sealer: Sealer, { account, paymentKey }: StoredAccount, owner: Owner): BankAccount | null {
   if (account === null || paymentKey === null) return null
-  return JSON.parse(openMemberKey(sealer, paymentKey, owner).open(account, 'account'))
+  return JSON.parse(openMemberKey(sealer, 'payment', paymentKey, owner).open(account, 'account'))
 }
 
 /** The account of an intent. @throws Error also if the key was destroyed */
@@ -22,16 +22,4 @@ export function requireAccount(db: Reader, stored: StoredAccount, owner: Owner):
   const account = openAccount(sealerOf(db), stored, owner)
   if (account === null) throw new Error(`The key of the account of ${owner.memberId} was destroyed`)
   return account
-}
-
-/**
- * A fingerprint of an account, by which accounts are compared without being opened. Equal accounts of one partner's members have
- * equal fingerprints.
- */
-export function fingerprintOf(
-  sealer: Sealer,
-  { partnerId, account }: { partnerId: string; account: BankAccount },
-): Buffer {
-  const number = 'iban' in account ? [account.iban] : [account.sortCode, account.accountNumber]
-  return sealer.fingerprint([partnerId, 'account', account.accountHolder, ...number])
 }

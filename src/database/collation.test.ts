@@ -26,8 +26,6 @@ test('every column with one of our ids has the same collation', async () => {
     'idempotency_keys.resource_id',
     'installation_audit_log.request_id',
     'kysely_migration_lock.id',
-    'member_import_rows.worker_id',
-    'members.worker_id',
     'payout_batch_endings.message_id',
     'worker_heartbeats.worker_id',
   ])

@@ -43,15 +43,14 @@ const readable = {
   memberCountChanges: 'partnerId id tier status change',
   memberCounts: 'partnerId tier status count',
   memberImportProgress: 'partnerId importId stepsDone',
-  memberImportRows:
-    'partnerId importId row newMemberId email firstName lastName phone tier workerId dob gender enablePayroll faults',
+  memberImportRows: 'partnerId importId row newMemberId firstName lastName tier enablePayroll faults',
   memberImportSteps: 'partnerId importId step action memberId fault',
   memberImports:
     'partnerId id kind columns removesAccounts rowTo status invite update reinstate offboard unchanged stepsDone appliedThrough createdAt reviewedAt endedAt forgottenAt offboardMax reviewSince restAction eventCount',
   memberKeys: 'partnerId memberId',
   memberSessions: 'partnerId id memberId keyId scope origin createdAt expiresAt',
   members:
-    'partnerId id status email firstName lastName phone tier workerId enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason eventCount',
+    'partnerId id status firstName lastName tier enablePayroll createdAt updatedAt instructedAt accountRefused reviewReason eventCount',
   metadata: 'partnerId kind resourceId key value position memberId withdrawalIntentId payRunId webhookId',
   operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
   partnerLogos: 'partnerId mediaType bytes changedAt',
@@ -133,11 +132,13 @@ const withheld = {
   apiKeys: 'hash',
   idempotencyKeys: 'fingerprint answer',
   installationKeys: 'wrapped',
-  memberImportRows: 'account accountFingerprint paymentKey',
+  memberImportRows:
+    'profile account emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint profileKey paymentKey',
   memberImportSteps: 'command',
-  memberKeys: 'paymentKey',
+  memberKeys: 'profileKey paymentKey',
   memberSessions: 'hash',
-  members: 'account accountFingerprint',
+  members:
+    'profile account emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint',
   operatorKeys: 'hash',
   sandboxClockMoves: 'fingerprint',
   signInFailures: 'counter',

@@ -321,17 +321,19 @@ export type DB = {
     importId: string
     row: number
     newMemberId: string
-    email: string
     firstName: string
     lastName: string
-    phone: string | null
     tier: string
-    workerId: string | null
+    profile: Buffer
     account: Buffer | null
-    accountFingerprint: Buffer | null
+    emailFingerprint: Buffer | null
+    workerIdFingerprint: Buffer | null
+    accountDetailsFingerprint: Buffer | null
+    phoneFingerprint: Buffer | null
+    dobFingerprint: Buffer | null
+    genderFingerprint: Buffer | null
+    profileKey: Buffer
     paymentKey: Buffer
-    dob: string | null
-    gender: 'Female' | 'Male' | 'NonBinary' | null
     enablePayroll: boolean | null
     faults: string | null
   }
@@ -371,6 +373,7 @@ export type DB = {
   memberKeys: {
     partnerId: string
     memberId: string
+    profileKey: Buffer | null
     paymentKey: Buffer | null
   }
   memberSessions: {
@@ -388,17 +391,18 @@ export type DB = {
     partnerId: string
     id: string
     status: 'active' | 'inactive' | 'invited'
-    email: string
     firstName: string
     lastName: string
-    phone: string | null
     tier: string
-    workerId: string | null
+    profile: Buffer
     account: Buffer | null
-    accountFingerprint: Buffer | null
+    emailFingerprint: Buffer
+    workerIdFingerprint: Buffer | null
+    accountDetailsFingerprint: Buffer | null
+    phoneFingerprint: Buffer | null
+    dobFingerprint: Buffer | null
+    genderFingerprint: Buffer | null
     enablePayroll: boolean
-    dob: string | null
-    gender: 'Female' | 'Male' | 'NonBinary' | null
     accountRefused: string | null
     reviewReason: string | null
     createdAt: Date

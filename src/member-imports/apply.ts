@@ -12,7 +12,8 @@ import {
   writeAll,
 } from '../members/changes.ts'
 import { absentValues } from '../members/fields.ts'
-import { storedColumns } from '../members/rows.ts'
+import { plainColumns } from '../members/rows.ts'
+import { sealedColumnsWithKeys } from '../members/sealing.ts'
 import { readCommands } from './plan.ts'
 import { openCommand } from './rows.ts'
 import { actionOf, countActions, type FileTerms, faultsOf, type Kind, type OfImport, type RestAction } from './rules.ts'
@@ -144,13 +145,14 @@ function restOf({ partnerId, importId, appliedThrough }: LockedImport, through: 
 }
 
 // Columns of a new member, with the default where the row has no value.
-const newProfileColumns = sql.join(
-  storedColumns.map(({ name, defaultOf }) => {
+const newProfileColumns = sql.join([
+  ...plainColumns.map(({ name, field, emptyCell }) => {
     const column = sql.raw(name)
-    if (defaultOf === undefined) return column
-    return sql`coalesce(${column}, ${sql.lit(absentValues[defaultOf as keyof typeof absentValues])}) as ${column}`
+    if (emptyCell !== 'keeps') return column
+    return sql`coalesce(${column}, ${sql.lit(absentValues[field as keyof typeof absentValues])}) as ${column}`
   }),
-)
+  sql.raw(sealedColumnsWithKeys.join(', ')),
+])
 
 // New members were validated when the file was read, so their rows are copied from table to table. Returns their number.
 async function invite(
@@ -161,7 +163,7 @@ async function invite(
   const chosen = sql`partner_id = ${partnerId} and import_id = ${importId} and ${rows}`
   const { count, refusedIds } = await inviteAll(tx, {
     partner,
-    source: sql`select new_member_id as id, ${newProfileColumns}, payment_key from member_import_rows where ${chosen} order by row`,
+    source: sql`select new_member_id as id, ${newProfileColumns} from member_import_rows where ${chosen} order by row`,
     countMax: stepsAtOnce.file,
     instructedAt: createdAt,
     now,

@@ -1,5 +1,6 @@
 import type { Column } from '../members/fields.ts'
 import { type ProfileCell, plainColumns } from '../members/rows.ts'
+import { type Sealed, sealedColumnsWithKeys } from '../members/sealing.ts'
 
 type OwnCells = {
   partnerId: string
@@ -7,9 +8,6 @@ type OwnCells = {
   row: number
   newMemberId: string
   faults: string | null
-  account: Buffer | null
-  accountFingerprint: Buffer | null
-  paymentKey: Buffer
 }
 
 const ownColumns: readonly { name: string; key: keyof OwnCells }[] = [
@@ -18,18 +16,21 @@ const ownColumns: readonly { name: string; key: keyof OwnCells }[] = [
   { name: 'row', key: 'row' },
   { name: 'new_member_id', key: 'newMemberId' },
   { name: 'faults', key: 'faults' },
-  { name: 'account', key: 'account' },
-  { name: 'account_fingerprint', key: 'accountFingerprint' },
-  { name: 'payment_key', key: 'paymentKey' },
 ]
 
-export const copyStatement = `copy member_import_rows (${[...ownColumns, ...plainColumns].map(({ name }) => name).join(', ')}) from stdin`
+const copiedColumns = [...[...ownColumns, ...plainColumns].map(({ name }) => name), ...sealedColumnsWithKeys]
+
+export const copyStatement = `copy member_import_rows (${copiedColumns.join(', ')}) from stdin`
 
 /** Formats a row of a file as a line for `copyStatement`, in COPY's text format, without the line end. */
-export function copyLine(own: OwnCells, profileCell: (column: Column) => ProfileCell): string {
+export function copyLine(
+  own: OwnCells,
+  { plain, sealed }: { plain: (column: Column) => ProfileCell; sealed: Sealed },
+): string {
   // Joined, not concatenated: that would build forty intermediate strings per row.
   const cells = ownColumns.map(({ key }) => escaped(own[key]))
-  for (const { name } of plainColumns) cells.push(escaped(profileCell(name)))
+  for (const { name } of plainColumns) cells.push(escaped(plain(name)))
+  for (const name of sealedColumnsWithKeys) cells.push(escaped(sealed[name] ?? null))
   return cells.join('\t')
 }
 

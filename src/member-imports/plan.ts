@@ -3,8 +3,9 @@ import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { issuesMax, Problem } from '../kernel/errors.ts'
 import { decideAll, type MemberCommand, type PartnerRules } from '../members/changes.ts'
-import type { Column } from '../members/fields.ts'
-import { paymentKeyOf, plainColumns } from '../members/rows.ts'
+import { type Column, columnSpecs, isSealed } from '../members/fields.ts'
+import { plainColumns } from '../members/rows.ts'
+import { fingerprintColumn, paymentKeyOf } from '../members/sealing.ts'
 import { sealerOf } from '../sealing/held.ts'
 import type { Read, RowFault } from './read-file.ts'
 import { rowColumns, rowReader, type SealedRow } from './rows.ts'
@@ -13,11 +14,11 @@ import {
   emptyPlan,
   type FileTerms,
   faultsOf,
+  type ImportRow,
   isClash,
   type Plan,
   planOfSteps,
   type RestAction,
-  unreadText,
   updateOf,
 } from './rules.ts'
 import { type Action, actions } from './schema.ts'
@@ -58,8 +59,9 @@ export async function planFile(
   // A query plan for a small table would join a million rows one by one. Concurrent analyzes do not wait for each other.
   if (isLarge) await sql`select analyze_tables('member_import_rows')`.execute(tx)
   await createWorkTables(tx)
-  if (mayBeRepeated.includes('email')) await recordDuplicates(tx, terms, { key: sql`lower(email)`, name: 'email' })
-  if (mayBeRepeated.includes('worker_id')) await recordDuplicates(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
+  if (mayBeRepeated.includes('email')) await recordDuplicates(tx, terms, { key: sql`email_fingerprint`, name: 'email' })
+  if (mayBeRepeated.includes('worker_id'))
+    await recordDuplicates(tx, terms, { key: sql`worker_id_fingerprint`, name: 'worker_id' })
   const repeated = await listFaults(tx, { clashes })
   // With this many faults, comparing the rows with the members would add nothing useful.
   if (repeated.faultsMore > 0) return { plan: emptyPlan, restAction: 'Unchanged', membersBefore: 0, ...repeated }
@@ -107,7 +109,7 @@ export async function readCommands(
   places: { row: number; memberId: string }[],
 ): Promise<MemberCommand[]> {
   const { rows } = await sql<
-    SealedRow & { memberId: string; membersAccount: Buffer | null; membersKey: Buffer | null }
+    SealedRow<ImportRow> & { memberId: string; membersAccount: Buffer | null; membersKey: Buffer | null }
   >`
     select r.row, ${rowColumns('r')}, p.member_id, m.account as members_account, ${paymentKeyOf('m')} as members_key
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
@@ -116,7 +118,7 @@ export async function readCommands(
       left join members m on m.partner_id = ${partnerId} and m.id = p.member_id
      order by p.place`.execute(db)
   const sealer = sealerOf(db)
-  const open = rowReader(db, partnerId)
+  const open = rowReader<ImportRow>(db, partnerId)
   return rows.map(({ memberId, membersAccount: account, membersKey: paymentKey, ...row }) => {
     const hasIban = () => 'iban' in (openAccount(sealer, { account, paymentKey }, { partnerId, memberId }) ?? {})
     return { type: 'List', memberId, wanted: updateOf(open(row), { columns, removesAccounts, hasIban }) }
@@ -149,20 +151,20 @@ async function match(
   const { rows } = await sql<Matched>`
     with joined as materialized (
       select r.row, e.id as member_id, e.id is not null and (${isSame(terms)}) as is_same, e.may_be_missing,
-             case when e.id is null then r.worker_id end as worker_id,
-             case when e.id is null then lower(r.email) end as email,
+             case when e.id is null then r.worker_id_fingerprint end as worker_id_fingerprint,
+             case when e.id is null then r.email_fingerprint end as email_fingerprint,
              case when e.id is null then r.new_member_id end as new_member_id, r.faults
         from (select * from member_import_rows where partner_id = ${partnerId} and import_id = ${importId}) r
         full join (select *, instructed_at <= ${now} as may_be_missing from members
                     where partner_id = ${partnerId} and status in ('active', 'invited')) e
-               on lower(e.email) = lower(r.email)
+               on e.email_fingerprint = r.email_fingerprint
     ), others as materialized (
       select o.row, coalesce(w.id, f.id) as member_id, w.id is not null as by_worker_id, o.new_member_id, o.faults
         from (select * from joined where member_id is null) o
-        left join members w on w.partner_id = ${partnerId} and w.worker_id = o.worker_id
-        left join (select lower(email) as email, max(id) as id from members
-                    where partner_id = ${partnerId} and status = 'inactive' group by lower(email)) f
-               on f.email = o.email
+        left join members w on w.partner_id = ${partnerId} and w.worker_id_fingerprint = o.worker_id_fingerprint
+        left join (select email_fingerprint, max(id) as id from members
+                    where partner_id = ${partnerId} and status = 'inactive' group by email_fingerprint) f
+               on f.email_fingerprint = o.email_fingerprint
     ), counted as (
       select new_rows, new_rows * 2 > row_count as are_mostly_new, members_before
         from (select count(row) as row_count, count(member_id) as members_before from joined) j,
@@ -208,12 +210,16 @@ function isSame({ columns, removesAccounts }: FileTerms) {
       ? sql`(${says} is null or ${has} is not distinct from ${says})`
       : sql`${has} is not distinct from ${says}`
   }
-  const plain = plainColumns.filter(({ name }) => name !== 'email' && columns.includes(name))
-  // An empty account of one kind would not remove one of the other kind; such rows, which are few, are decided.
+  const plain = plainColumns.filter(({ name }) => columns.includes(name))
+  const sealed = columnSpecs.flatMap(({ name, field }) =>
+    isSealed(field) && field !== 'email' && field !== 'accountDetails' && columns.includes(name) ? [field] : [],
+  )
   return sql.join(
     [
       ...plain.map(({ name, emptyCell }) => isEqual(name, { keeps: emptyCell === 'keeps' })),
-      isEqual('account_fingerprint', { keeps: !removesAccounts || !columns.includes('account_holder') }),
+      ...sealed.map(field => isEqual(fingerprintColumn(field), { keeps: false })),
+      // An empty account may be of another kind than the member's, and then removes nothing; such rows, which are few, are decided.
+      isEqual(fingerprintColumn('accountDetails'), { keeps: !removesAccounts || !columns.includes('account_holder') }),
     ],
     sql` and `,
   )
@@ -227,7 +233,7 @@ async function recordDuplicates(
   const mine = sql`partner_id = ${partnerId} and import_id = ${importId}`
   await sql`
     with repeated as (select ${key} as key, min(row) as first from member_import_rows where ${mine}
-                       group by ${key} having count(*) > 1 and ${key} <> ${unreadText})
+                       group by ${key} having count(*) > 1 and ${key} is not null)
     insert into member_import_faults
     select r.row, format('%s: duplicate of row %s', ${name}::text, repeated.first), false
       from repeated join member_import_rows r on ${key} = repeated.key

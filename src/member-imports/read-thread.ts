@@ -1,11 +1,12 @@
 import { issuesMax } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
+import { foldEmail } from '../members/email.ts'
 import { byColumn, type Column } from '../members/fields.ts'
-import { cellsOf, sealedAccountOf } from '../members/rows.ts'
+import { cellsOf } from '../members/rows.ts'
 import { normaliseNew, type ProfileFacts } from '../members/rules.ts'
 import type { NewMember } from '../members/schema.ts'
+import { sealNew } from '../members/sealing.ts'
 import { serveReads } from '../reader-threads.ts'
-import { createMemberKey } from '../sealing/member-keys.ts'
 import { Sealer } from '../sealing/sealer.ts'
 import { FileFault, readRows } from '../tabular/tabular.ts'
 import { copyLine } from './copy.ts'
@@ -90,19 +91,20 @@ function copyLines(
     const { profile, faults } = normaliseNew(body, read.tier === undefined ? unreadTier : facts)
     // No member can have a tier that does not exist.
     const isPossible = isRead && facts.tierCurrencies.has(body.tier)
-    if (profile.email !== unreadText) seen.email.add(profile.email.toLowerCase())
+    if (profile.email !== unreadText) seen.email.add(foldEmail(profile.email))
     if (profile.workerId !== null) seen.worker_id.add(profile.workerId)
     const cellOf = cellsOf(profile)
     const newMemberId = newId('member', now)
-    const { key, wrapped } = createMemberKey(sealer, { partnerId, memberId: newMemberId })
     const own = {
-      ...{ partnerId, importId, row, newMemberId, paymentKey: wrapped },
-      ...sealedAccountOf(profile, { sealer, key, partnerId }),
+      ...{ partnerId, importId, row, newMemberId },
       faults: isPossible && faults.length > 0 ? faults.join('; ') : null,
     }
     return {
       // Null, not the default: the row may be about a member who has another value.
-      line: copyLine(own, column => (isAbsent(body, column) ? null : cellOf(column))),
+      line: copyLine(own, {
+        plain: column => (isAbsent(body, column) ? null : cellOf(column)),
+        sealed: sealNew(sealer, profile, { partnerId, memberId: newMemberId }),
+      }),
       faults: isPossible ? [] : [...unreadable, ...faults],
     }
   }

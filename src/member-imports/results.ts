@@ -1,11 +1,10 @@
 import { type Page, type Reader, sql } from '../database/database.ts'
-import type { Profile } from '../members/fields.ts'
-import { paymentKeyOf, plainColumns } from '../members/rows.ts'
-import { rowColumns, rowReader, type SealedRow } from './rows.ts'
+import type { PartialProfile } from '../members/fields.ts'
+import { memberColumns, rowColumns, rowReader, type SealedRow } from './rows.ts'
 import type { Action } from './schema.ts'
 
 /** The outcome for one row, one action, or one member missing from the file, with the profile of the row or the member. */
-export type Result = Profile & {
+export type Result = PartialProfile & {
   /** The row of the file or the position of the action; null for members missing from the file. */
   row: number | null
   action: Action
@@ -33,15 +32,15 @@ export async function listResults(
     (select * from (${branch}) branch where step > ${after}::integer and ${matching(asked.filter)}
       order by step limit ${page.skip + page.take})`
   // The member of an unchanged row has no step, so it is looked up, for this page only.
-  const { rows } = await sql<Omit<Result, 'accountDetails'> & Pick<SealedRow, 'account' | 'paymentKey' | 'accountOf'>>`
+  const { rows } = await sql<SealedRow<Result>>`
     select results.*, coalesce(step_member_id, unchanged.id) as member_id
       from (select * from (${each(ofRows(asked))} union all ${each(ofOthers(asked))}) results
              order by step offset ${page.skip} limit ${page.take}) results
       left join lateral (select id from members
                           where step_member_id is null and partner_id = ${asked.partnerId}
-                            and lower(email) = lower(results.email) and status in ('active', 'invited')) unchanged on true
+                            and email_fingerprint = results.email_fingerprint and status in ('active', 'invited')) unchanged on true
      order by step`.execute(db)
-  return rows.map(rowReader(db, asked.partnerId))
+  return rows.map(rowReader<Result>(db, asked.partnerId))
 }
 
 export async function countResults(db: Reader, asked: Asked): Promise<number> {
@@ -61,10 +60,6 @@ function matching({ actions, outcomes }: ResultFilter) {
     sql` and `,
   )
 }
-
-const profileOfMember = sql`
-  ${sql.raw(plainColumns.map(({ name }) => `p.${name}`).join(', '))}, p.account, ${paymentKeyOf('p')} as payment_key,
-  p.id as account_of`
 
 const outcomeOf = ({ step, isUnchanged }: Record<'step' | 'isUnchanged', ReturnType<typeof sql>>) => sql`
   case when i.status = 'NotReady' then 'Pending'
@@ -91,9 +86,10 @@ function ofOthers({ partnerId, importId }: Asked) {
   return sql`
     select s.step, case when i.kind = 'actions' then s.step end as row, s.action,
            ${outcomeOf({ step: sql`s.step`, isUnchanged: sql`false` })},
-           s.member_id as step_member_id, s.fault as message, ${profileOfMember}
+           s.member_id as step_member_id, s.fault as message, ${memberColumns('p', 'k')}
       from member_imports i
       join member_import_steps s on s.partner_id = i.partner_id and s.import_id = i.id
       left join members p on p.partner_id = s.partner_id and p.id = s.member_id
+      left join member_keys k on k.partner_id = s.partner_id and k.member_id = p.id
      where i.partner_id = ${partnerId} and i.id = ${importId} and s.step > i.row_to`
 }

@@ -1,7 +1,7 @@
 import { issue, issuesMax, Problem, type ProblemName } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import type { Change, MemberCommand } from '../members/changes.ts'
-import { type Column, columnSpecs, type FieldName, type Profile } from '../members/fields.ts'
+import { type Column, columnSpecs, type PartialProfile } from '../members/fields.ts'
 import { changedFields } from '../members/rules.ts'
 import type { MemberUpdate } from '../members/schema.ts'
 import type { Read, RowFault } from './read-file.ts'
@@ -81,7 +81,7 @@ export function mustBeReviewed(
 }
 
 /** A row of a file as its stored columns say: null if the column is absent or the cell is empty. */
-export type ImportRow = { row: number } & { [Field in FieldName]: Profile[Field] | null }
+export type ImportRow = PartialProfile & { row: number }
 
 /** The stored text of a required cell that could not be read. */
 export const unreadText = ''

@@ -7,8 +7,10 @@ import type { Currency } from '../kernel/money.ts'
 import { mapInSlices, piecesOf } from '../kernel/pace.ts'
 import { dayIn } from '../kernel/time.ts'
 import type { Partner } from '../partners/partners.ts'
+import { sealerOf } from '../sealing/held.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { recordCounts } from './counts.ts'
+import { foldEmail } from './email.ts'
 import { lockMembers } from './locks.ts'
 import { changedMembers, memberReader, newMembers, profileAssignments, profileColumns, select } from './rows.ts'
 import {
@@ -22,6 +24,7 @@ import {
   type Transition,
   transitionsOf,
 } from './rules.ts'
+import { Fingerprints } from './sealing.ts'
 
 export type { Change, MemberCommand } from './rules.ts'
 
@@ -91,7 +94,7 @@ type Writing = { partnerId: string; instructedAt: Date; now: Date }
 /**
  * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
- * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form, and `payment_key`
+ * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form, and their keys
  * @returns the number of rows, and the ids of those that were not invited: another member has the e-mail or the `workerId`
  */
 export async function inviteAll(
@@ -164,16 +167,17 @@ async function loadState(
   const wanted = commands.flatMap(command => ('wanted' in command ? command.wanted : []))
   const named = commands.filter(command => command.type !== 'Add').map(command => command.memberId)
   const found = await select(tx, partnerId).where(sql<boolean>`id = any(${named}::text[])`).execute()
-  const emails = wanted.flatMap(({ email }) => email ?? [])
-  const workerIds = wanted.flatMap(({ workerId }) => workerId ?? [])
+  const fingerprints = new Fingerprints(sealerOf(tx), partnerId)
+  const emails = wanted.flatMap(({ email }) => (email === undefined ? [] : [fingerprints.ofEmail(email)]))
+  const workerIds = wanted.flatMap(({ workerId }) => (workerId == null ? [] : [fingerprints.ofWorkerId(workerId)]))
   // Not `in`: the planner would expect half of all members to match, and scan the table.
   const holders = await select(tx, partnerId)
     .where(sql<boolean>`
       id = any(array(
-        select id from members join unnest(${emails}::text[]) as given on lower(email) = lower(given)
+        select id from members join unnest(${emails}::bytea[]) as given on email_fingerprint = given
          where partner_id = ${partnerId} and status in ('active', 'invited')
          union all
-        select id from members where partner_id = ${partnerId} and worker_id = any(${workerIds}::text[])))`)
+        select id from members where partner_id = ${partnerId} and worker_id_fingerprint = any(${workerIds}::bytea[])))`)
     .execute()
   const state: MemberState = {
     today: dayIn(partner.timeZone, now),
@@ -228,7 +232,7 @@ async function findWithMoney(
 
 function recordChange(state: MemberState, { before, after }: Change): void {
   if (before !== undefined) {
-    const email = before.email.toLowerCase()
+    const email = foldEmail(before.email)
     if (state.emailHolders.get(email) === before.id) state.emailHolders.delete(email)
     if (before.workerId !== null) state.workerIdHolders.delete(before.workerId)
   }
@@ -237,7 +241,7 @@ function recordChange(state: MemberState, { before, after }: Change): void {
 
 function addMember({ members, emailHolders, workerIdHolders }: MemberState, member: Member): void {
   members.set(member.id, member)
-  if (member.status !== 'inactive') emailHolders.set(member.email.toLowerCase(), member.id)
+  if (member.status !== 'inactive') emailHolders.set(foldEmail(member.email), member.id)
   if (member.workerId !== null) workerIdHolders.set(member.workerId, member.id)
 }
 
@@ -264,7 +268,7 @@ export function wavesOf(changes: Change[]): Change[][] {
 
 function namesOf({ before, after }: Change): string[] {
   const names = [before, after].flatMap(member => [
-    ...(member === undefined ? [] : [member.id, `e ${member.email.toLowerCase()}`]),
+    ...(member === undefined ? [] : [member.id, `e ${foldEmail(member.email)}`]),
     ...(member?.workerId == null ? [] : [`w ${member.workerId}`]),
   ])
   return [...new Set(names)]
@@ -353,8 +357,8 @@ type Sql = ReturnType<typeof sql>
 
 function insertingKeys(partnerId: string, { source, added }: { source: Sql; added: Sql }) {
   return sql`
-    insert into member_keys (partner_id, member_id, payment_key)
-    select ${partnerId}, id, payment_key from ${source} join ${added} using (id)`
+    insert into member_keys (partner_id, member_id, profile_key, payment_key)
+    select ${partnerId}, id, profile_key, payment_key from ${source} join ${added} using (id)`
 }
 
 /** @returns the members' event counts, which include the event of this change */

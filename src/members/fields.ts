@@ -43,6 +43,7 @@ const table = {
     schema: Email,
     presence: 'required',
     isAudited: false,
+    sealedAs: 'profile',
     columns: {
       email: { sqlType: 'text', schema: Email, message: 'is not an e-mail address, like sam.okafor@example.com' },
     },
@@ -71,6 +72,7 @@ const table = {
     ),
     presence: 'nullable',
     isAudited: false,
+    sealedAs: 'profile',
     columns: {
       phone: {
         sqlType: 'text',
@@ -102,12 +104,14 @@ const table = {
     schema: nullable(WorkerId),
     presence: 'nullable',
     isAudited: false,
+    sealedAs: 'profile',
     columns: { worker_id: { sqlType: 'text', schema: WorkerId, message: oneLineMessage(100), digits: 'any' } },
   },
   accountDetails: {
     schema: Type.Union([BankAccountUK, BankAccountEU, Type.Null()]),
     presence: 'nullable',
     isAudited: false,
+    sealedAs: 'account',
     columns: {
       sort_code: {
         sqlType: 'text',
@@ -139,9 +143,9 @@ const table = {
     ),
     presence: 'nullable',
     isAudited: false,
+    sealedAs: 'profile',
     columns: {
       dob: {
-        // PostgreSQL has no year 0, which the format allows.
         sqlType: 'date',
         schema: Type.String({ format: 'date', pattern: '^(19|[2-9][0-9])' }),
         message: 'is not a valid date from 1900 on, like 1990-06-24',
@@ -152,6 +156,7 @@ const table = {
     schema: nullable(Gender),
     presence: 'nullable',
     isAudited: false,
+    sealedAs: 'profile',
     columns: {
       gender: {
         sqlType: 'text',
@@ -182,10 +187,12 @@ type Field = {
   presence: 'required' | 'nullable' | 'defaulted'
   /** Whether the audit log records the value before and after a change. For other fields it records only that they changed. */
   isAudited: boolean
+  /** The column of the sealed value that the field is part of; absent if its columns hold it as it is. */
+  sealedAs?: 'profile' | 'account'
   columns: Record<string, ColumnSpec>
 }
 
-/** How a column of a file, and of the table `members`, holds its part of a field. */
+/** How a column of a file holds its part of a field, and a column of `members` if the field is not sealed. */
 type ColumnSpec = {
   sqlType: 'text' | 'date' | 'boolean'
   /** Schema of the parsed text of a non-empty cell. */
@@ -215,6 +222,10 @@ type Value<F extends FieldName> = Static<Fields[F]['schema']>
 
 /** The fields of a member that a partner sets, as stored: phone in E.164, account normalised. */
 export type Profile = { [F in FieldName]: Value<F> }
+/** A profile of which some fields may be unknown. */
+export type PartialProfile = { [F in FieldName]: Profile[F] | null }
+/** A field that is stored sealed. */
+export type SealedField = { [F in FieldName]: Fields[F] extends { sealedAs: string } ? F : never }[FieldName]
 
 // The three definitions below rebuild an object from the table's entries, whose names and types TypeScript does not follow.
 
@@ -235,12 +246,13 @@ export const absentValues = Object.fromEntries(
 ) as Pick<Profile, WithPresence<'nullable' | 'defaulted'>>
 
 /** Every column, in the order of the template. */
-export const columnSpecs = Object.entries<Field>(table).flatMap(([field, { presence, columns }]) =>
+export const columnSpecs = Object.entries<Field>(table).flatMap(([field, { presence, sealedAs, columns }]) =>
   Object.entries(columns).map(([name, spec]) => ({
     ...spec,
     name,
     key: camelCase(name),
     field,
+    sealedAs,
     // If a column cannot be null, an empty cell keeps the current value.
     emptyCell: { required: 'refused', nullable: 'removes', defaulted: 'keeps' }[presence],
   })),
@@ -248,6 +260,7 @@ export const columnSpecs = Object.entries<Field>(table).flatMap(([field, { prese
   name: Column
   key: ColumnKey
   field: FieldName
+  sealedAs: Field['sealedAs']
   emptyCell: 'refused' | 'removes' | 'keeps'
 })[]
 
@@ -257,6 +270,8 @@ export const columns: readonly Column[] = columnSpecs.map(({ name }) => name)
 export const keyOf = byColumn(({ key }) => key)
 export const columnKeys: readonly ColumnKey[] = columnSpecs.map(({ key }) => key)
 export const fieldNames = Object.keys(table) as FieldName[]
+export const isSealed = (name: FieldName): name is SealedField => 'sealedAs' in table[name]
+export const sealedFields = fieldNames.filter(isSealed)
 export const auditedFields = fieldNames.filter(name => table[name].isAudited)
 
 /** Derives a value for each column. */

@@ -2,8 +2,8 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { insertMembers } from '../../test/harness/insert-members.ts'
 import { euAccount, goodAccount } from '../../test/harness/samples.ts'
-import { sql } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import { columns } from './fields.ts'
 
@@ -103,10 +103,7 @@ test('a list longer than one read batch is complete', async () => {
   const { key, partner } = await harness.addPartner('Long')
   const now = harness.clock.now()
   const ids = Array.from({ length: 2_001 }, () => newId('member', now))
-  await sql`
-    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at, instructed_at)
-    select ${partner.id}, id, 'invited', id || '@example.com', 'Sam', 'Okafor', 'Silver', true, ${now}, ${now}, ${now}
-      from unnest(${ids}::text[]) as id`.execute(harness.db)
+  await insertMembers(harness.db, { partnerId: partner.id, members: ids.map(id => ({ id })), now })
   const { text } = await harness.call('GET', '/v1/members', { key, headers: asCsv })
   const listed = text.trimEnd().split('\r\n').slice(1)
   expect(listed.map(line => line.split('@', 1)[0])).toEqual(ids.toSorted())

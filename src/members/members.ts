@@ -6,12 +6,15 @@ import { Problem, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 import { hasMetadata, type Metadata } from '../metadata/metadata.ts'
+import { sealerOf } from '../sealing/held.ts'
+import * as tiers from '../tiers/tiers.ts'
 import { type Change, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
 import { readCounts } from './counts.ts'
-import { currenciesOf, currencyOfMember, lockMembers } from './locks.ts'
-import { memberReader, select } from './rows.ts'
+import { currenciesOf, lockMembers } from './locks.ts'
+import { memberReader, profileReader, select } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
 import type { MemberStatus, NewMember } from './schema.ts'
+import { Fingerprints } from './sealing.ts'
 
 export { recount } from './counts.ts'
 export type { Member } from './rules.ts'
@@ -160,12 +163,14 @@ export async function findPayees(
   { partnerId, ...filter }: { partnerId: string } & Pick<MemberFilter, 'memberIds' | 'workerIds' | 'emails'>,
 ): Promise<Payee[]> {
   if (Object.values(filter).every(values => values.length === 0)) return []
-  return await db
-    .selectFrom('members as m')
-    .select(['id', 'workerId', 'email', 'status', currencyOfMember.as('currency')])
-    .where('partnerId', '=', partnerId)
-    .where(matching(partnerId, filter))
-    .execute()
+  const currencies = await tiers.listCurrencies(db, partnerId)
+  const rows = await select(db, partnerId).where(matching(db, { partnerId, filter })).execute()
+  const open = profileReader(db, partnerId)
+  return rows.map(row => {
+    const currency = currencies.get(row.tier)
+    assert(currency !== undefined)
+    return { id: row.id, status: row.status, ...open(row), currency }
+  })
 }
 
 /**
@@ -193,7 +198,7 @@ export async function list(
 ): Promise<Member[]> {
   await requireKnown(db, 'members', { partnerId, cursor })
   const rows = await select(db, partnerId)
-    .where(matching(partnerId, filter))
+    .where(matching(db, { partnerId, filter }))
     .where(cursor === undefined ? sql<boolean>`true` : isBeyond(cursor))
     .orderBy('id', 'desc')
     .offset(page.skip)
@@ -209,7 +214,7 @@ const rowsAtOnce = 2_000
 export async function* listAll(db: Reader, { partnerId, filter }: Filtered): AsyncGenerator<Member[]> {
   for (let after = ''; ; ) {
     const rows = await select(db, partnerId)
-      .where(matching(partnerId, filter))
+      .where(matching(db, { partnerId, filter }))
       .where('id', '>', after)
       .orderBy('id')
       .limit(rowsAtOnce)
@@ -232,7 +237,7 @@ export async function count(db: Reader, { partnerId, filter }: Filtered): Promis
     .selectFrom('members')
     .select(sql<number>`count(*)::integer`.as('total'))
     .where('partnerId', '=', partnerId)
-    .where(matching(partnerId, filter))
+    .where(matching(db, { partnerId, filter }))
     .executeTakeFirstOrThrow()
   return total
 }
@@ -240,22 +245,35 @@ export async function count(db: Reader, { partnerId, filter }: Filtered): Promis
 // Enough for a person, who narrows the search down. A program has the other filters.
 const foundByNameMax = 1_000
 
-function matching(partnerId: string, { memberIds, statuses, emails, workerIds, search, metadata }: MemberFilter) {
+function matching(
+  db: Reader,
+  { partnerId, filter: { memberIds, statuses, emails, workerIds, search, metadata } }: Filtered,
+) {
+  const fingerprints = new Fingerprints(sealerOf(db), partnerId)
   const conditions = [
     ...(memberIds === undefined ? [] : [sql<boolean>`id = any(${memberIds}::text[])`]),
     ...(statuses === undefined ? [] : [sql<boolean>`status = any(${statuses}::text[])`]),
-    ...(emails === undefined ? [] : [sql<boolean>`id = any(array(${withEmails(partnerId, emails)}))`]),
-    ...(workerIds === undefined ? [] : [sql<boolean>`worker_id = any(${workerIds}::text[])`]),
+    ...(emails === undefined
+      ? []
+      : [sql<boolean>`id = any(array(${withEmails(fingerprints, { partnerId, emails })}))`]),
+    ...(workerIds === undefined
+      ? []
+      : [sql<boolean>`worker_id_fingerprint = any(${workerIds.map(each => fingerprints.ofWorkerId(each))}::bytea[])`]),
     ...(metadata === undefined
       ? []
       : [hasMetadata(metadata, { partnerId, kind: 'member', resourceId: sql`members.id` })]),
-    ...(search === undefined ? [] : [sql<boolean>`id = any(array(${withText(partnerId, search, statuses)}))`]),
+    ...(search === undefined
+      ? []
+      : [sql<boolean>`id = any(array(${withText(fingerprints, { partnerId, text: search, statuses })}))`]),
   ]
   return conditions.length === 0 ? sql<boolean>`true` : sql.join<boolean>(conditions, sql` and `)
 }
 
 // Each part is a short range of an index.
-function withText(partnerId: string, text: string, statuses: MemberStatus[] | undefined) {
+function withText(
+  fingerprints: Fingerprints,
+  { partnerId, text, statuses }: { partnerId: string; text: string; statuses: MemberStatus[] | undefined },
+) {
   const ofStatuses = statuses === undefined ? sql`` : sql`and status = any(${statuses}::text[])`
   const start = sql`(${partnerId} || ' ' || lower(${text}))`
   const beginsWith = (name: ReturnType<typeof sql>) => sql`
@@ -264,16 +282,19 @@ function withText(partnerId: string, text: string, statuses: MemberStatus[] | un
         and (partner_id || ' ' || ${name}) collate "C" < ${start} || chr(1114111) ${ofStatuses}
       limit ${foundByNameMax})`
   return sql`
-    select id from members where partner_id = ${partnerId} and (id = ${text} or worker_id = ${text})
-     union all ${withEmails(partnerId, [text])}
+    select id from members where partner_id = ${partnerId} and id = ${text}
+     union all
+    select id from members where partner_id = ${partnerId} and worker_id_fingerprint = ${fingerprints.ofWorkerId(text)}
+     union all ${withEmails(fingerprints, { partnerId, emails: [text] })}
      union all ${beginsWith(sql`lower(first_name || ' ' || last_name)`)}
      union all ${beginsWith(sql`lower(last_name)`)}`
 }
 
 // Inactive members have a separate index. Not `in`: the planner would expect half of all members to match, and scan the table.
-function withEmails(partnerId: string, emails: string[]) {
+function withEmails(fingerprints: Fingerprints, { partnerId, emails }: { partnerId: string; emails: string[] }) {
   const those = sql`
-    select id from members join unnest(${emails}::text[]) as given on lower(email) = lower(given)
+    select id from members join unnest(${emails.map(each => fingerprints.ofEmail(each))}::bytea[]) as given
+      on email_fingerprint = given
      where partner_id = ${partnerId}`
   return sql`${those} and status in ('active', 'invited') union all ${those} and status = 'inactive'`
 }

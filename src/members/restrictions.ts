@@ -1,9 +1,9 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
-import { fingerprintOf } from '../bank-accounts/sealed-account.ts'
 import { sql, type Tx } from '../database/database.ts'
 import { sealerOf } from '../sealing/held.ts'
 import type { OfMember } from './members.ts'
 import { memberNotFound } from './rules.ts'
+import { Fingerprints } from './sealing.ts'
 
 /**
  * Why a member cannot withdraw after a bank refused or returned a payment. `account_refused` ends when the account is changed,
@@ -37,7 +37,7 @@ export async function restrict(
   await sql`
     update members set account_refused = ${reason}
      where partner_id = ${partnerId} and id = ${memberId}
-       and account_fingerprint = ${fingerprintOf(sealerOf(tx), { partnerId, account })}`.execute(tx)
+       and account_details_fingerprint = ${new Fingerprints(sealerOf(tx), partnerId).ofAccount(account)}`.execute(tx)
 }
 
 /**

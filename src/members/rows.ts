@@ -1,16 +1,31 @@
 import { type AccountColumns, toColumns } from '../bank-accounts/rules.ts'
-import { fingerprintOf, openAccount, sealAccount } from '../bank-accounts/sealed-account.ts'
 import { type Reader, sql } from '../database/database.ts'
 import { sealerOf } from '../sealing/held.ts'
-import { createMemberKey, type MemberKey, openMemberKey } from '../sealing/member-keys.ts'
-import type { Sealer } from '../sealing/sealer.ts'
-import { byColumn, type Column, type ColumnKey, columnSpecs, columns, type FieldName, type Profile } from './fields.ts'
+import {
+  byColumn,
+  type Column,
+  columnSpecs,
+  columns,
+  type FieldName,
+  type PartialProfile,
+  type SealedField,
+} from './fields.ts'
 import type { Member } from './rules.ts'
+import {
+  openAll,
+  openProfile,
+  type Sealed,
+  type StoredProfile,
+  sealChanged,
+  sealedColumns,
+  sealedColumnsWithKeys,
+  sealNew,
+} from './sealing.ts'
 
 export type ProfileCell = string | boolean | null
 
 /** Returns a function that gives the cell of each column of a profile. */
-export function cellsOf(profile: Profile): (column: Column) => ProfileCell {
+export function cellsOf(profile: PartialProfile): (column: Column) => ProfileCell {
   const account = toColumns(profile.accountDetails)
   return column => {
     const { key, field } = specOf[column]
@@ -21,109 +36,99 @@ export function cellsOf(profile: Profile): (column: Column) => ProfileCell {
 
 const specOf = byColumn(spec => spec)
 
+/** The cells of a row of a file, in the order of the template. */
+export function fileCells(profile: PartialProfile, only: readonly Column[] = columns): string[] {
+  const cellOf = cellsOf(profile)
+  return only.map(name => String(cellOf(name) ?? ''))
+}
+
+type PlainField = Exclude<FieldName, SealedField>
+
 /** The columns that hold a field as it is, in the table `members` and in the rows of imports. */
-export const plainColumns = columnSpecs.filter(({ field }) => field !== 'accountDetails')
+export const plainColumns = columnSpecs.flatMap(({ field, sealedAs, ...spec }) =>
+  sealedAs === undefined ? [{ ...spec, field: field as PlainField }] : [],
+)
 
-/** The columns that hold a profile, sealed or as it is. @property defaultOf the field whose default an absent value has */
-export const storedColumns: readonly { name: string; defaultOf?: FieldName }[] = [
-  ...plainColumns.map(({ name, field, emptyCell }) => ({ name, ...(emptyCell === 'keeps' && { defaultOf: field }) })),
-  { name: 'account' },
-  { name: 'account_fingerprint' },
-]
+/** The columns that hold a profile. */
+export const storedColumns: readonly string[] = [...plainColumns.map(({ name }) => name), ...sealedColumns]
 
-/** An account as stored. */
-type SealedAccount = { account: Buffer | null; accountFingerprint: Buffer | null }
-
-/** Seals the account of a profile. */
-export function sealedAccountOf(
-  { accountDetails: account }: Pick<Profile, 'accountDetails'>,
-  { sealer, key, partnerId }: { sealer: Sealer; key: MemberKey; partnerId: string },
-): SealedAccount {
-  if (account === null) return { account: null, accountFingerprint: null }
-  return { account: sealAccount(key, account), accountFingerprint: fingerprintOf(sealer, { partnerId, account }) }
-}
-
-/** SQL for the wrapped key that opens a member's accounts, in a statement with a row of a table that names the member. */
-export function paymentKeyOf(table: string, { memberId = 'id' }: { memberId?: string } = {}) {
-  return sql<Buffer | null>`
-    (select k.payment_key from member_keys k
-      where k.partner_id = ${sql.raw(`${table}.partner_id`)} and k.member_id = ${sql.raw(`${table}.${memberId}`)})`
-}
-
-/** Selects a partner's members with the columns that `toMember` reads. */
+/** Selects a partner's members with the columns that `memberReader` reads. */
 export function select(db: Reader, partnerId: string) {
-  return db
-    .selectFrom('members')
-    .select(['id', 'status', 'account', ...plainColumns.map(({ key }) => key as PlainKey)])
-    .select(paymentKeyOf('members').as('paymentKey'))
-    .where('partnerId', '=', partnerId)
+  return (
+    db
+      .selectFrom('members')
+      // Looks up each member: a join might read the keys of all members.
+      .leftJoinLateral(
+        keys =>
+          keys
+            .selectFrom('memberKeys')
+            .select(['profileKey', 'paymentKey'])
+            .whereRef('memberKeys.partnerId', '=', 'members.partnerId')
+            .whereRef('memberKeys.memberId', '=', 'members.id')
+            .limit(1)
+            .as('keys'),
+        join => join.onTrue(),
+      )
+      .select(['id', 'status', 'profile', 'account', 'profileKey', 'paymentKey'])
+      .select(plainColumns.map(({ field }) => field))
+      .where('members.partnerId', '=', partnerId)
+  )
 }
 
-type PlainKey = Exclude<ColumnKey, keyof AccountColumns>
 type MemberRow = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
 /** Returns a function that opens the rows of a partner's members. */
 export function memberReader(db: Reader, partnerId: string): (row: MemberRow) => Member {
   const sealer = sealerOf(db)
-  return ({ account, paymentKey, ...member }) => ({
-    ...member,
-    accountDetails: openAccount(sealer, { account, paymentKey }, { partnerId, memberId: member.id }),
-  })
+  return ({ profile, account, profileKey, paymentKey, ...plain }) => {
+    const opened = openAll(sealer, { profile, account, profileKey, paymentKey }, { partnerId, memberId: plain.id })
+    if (opened === undefined) throw new Error(`The keys of ${plain.id} were destroyed`)
+    return { ...plain, ...opened }
+  }
 }
 
-/** The cells of a row of a file, in the order of the template. */
-export function fileCells(profile: Profile, only: readonly Column[] = columns): string[] {
-  const cellOf = cellsOf(profile)
-  return only.map(name => String(cellOf(name) ?? ''))
+/** Like `memberReader`, without the account, whose key need not be opened. */
+export function profileReader(db: Reader, partnerId: string) {
+  const sealer = sealerOf(db)
+  return ({ id: memberId, profile, profileKey }: Pick<StoredProfile, 'profile' | 'profileKey'> & { id: string }) => {
+    const opened = openProfile(sealer, { profile, profileKey }, { partnerId, memberId })
+    if (opened === undefined) throw new Error(`The keys of ${memberId} were destroyed`)
+    return opened
+  }
 }
 
 /** SQL for the columns of a profile, qualified with the table if one is given. */
 export function profileColumns(table?: string) {
-  return sql.raw(storedColumns.map(({ name }) => (table === undefined ? name : `${table}.${name}`)).join(', '))
+  return sql.raw(storedColumns.map(name => (table === undefined ? name : `${table}.${name}`)).join(', '))
 }
 
 /** SQL for `column = source.column` for each column of a profile. A sealed account that does not change keeps its ciphertext. */
 export function profileAssignments(source: string) {
-  const plain = plainColumns.map(({ name }) => `${name} = ${source}.${name}`)
-  return sql.raw(`${plain.join(', ')}, account_fingerprint = ${source}.account_fingerprint,
-    account = case when members.account_fingerprint is not distinct from ${source}.account_fingerprint
+  const others = storedColumns.filter(name => name !== 'account').map(name => `${name} = ${source}.${name}`)
+  return sql.raw(`${others.join(', ')},
+    account = case when members.account_details_fingerprint is not distinct from ${source}.account_details_fingerprint
                    then members.account else ${source}.account end`)
 }
 
-/** SQL for a relation of new members with their id, the columns of their profile and the wrapped key of their account. */
+/** SQL for a relation of new members with their id, the columns of their profile and their new keys. */
 export function newMembers(db: Reader, { partnerId, members }: { partnerId: string; members: Member[] }) {
   const sealer = sealerOf(db)
   return relationOf(
-    members.map(member => {
-      const { key, wrapped } = createMemberKey(sealer, { partnerId, memberId: member.id })
-      return { ...sealedAccountOf(member, { sealer, key, partnerId }), member, paymentKey: wrapped }
-    }),
+    members,
+    members.map(member => sealNew(sealer, member, { partnerId, memberId: member.id })),
   )
 }
 
-/** Like `newMembers`, for members who exist. Their accounts are sealed with the keys that they have. */
-export async function changedMembers(db: Reader, { partnerId, members }: { partnerId: string; members: Member[] }) {
-  const sealer = sealerOf(db)
-  const { rows } = await sql<{ memberId: string; paymentKey: Buffer | null }>`
-    select member_id, payment_key from member_keys
-     where partner_id = ${partnerId} and member_id = any(${members.map(({ id }) => id)}::text[])`.execute(db)
-  const keys = new Map(rows.map(({ memberId, paymentKey }) => [memberId, paymentKey]))
-  return relationOf(
-    members.map(member => {
-      const paymentKey = keys.get(member.id)
-      if (paymentKey == null) throw new Error(`${member.id} has no key`)
-      const key = openMemberKey(sealer, paymentKey, { partnerId, memberId: member.id })
-      return { ...sealedAccountOf(member, { sealer, key, partnerId }), member, paymentKey }
-    }),
-  )
+/** Like `newMembers`, for members who exist, sealed with the keys that they have. */
+export async function changedMembers(db: Reader, of: { partnerId: string; members: Member[] }) {
+  return relationOf(of.members, await sealChanged(db, of))
 }
 
-function relationOf(rows: ({ member: Member; paymentKey: Buffer } & SealedAccount)[]) {
-  const lists = plainColumns.map(
-    ({ key, sqlType }) => sql`${rows.map(({ member }) => member[key as PlainKey])}::${sql.raw(sqlType)}[]`,
-  )
-  return sql`unnest(
-    ${rows.map(({ member }) => member.id)}::text[], ${sql.join(lists)}, ${rows.map(({ account }) => account)}::bytea[],
-    ${rows.map(({ accountFingerprint }) => accountFingerprint)}::bytea[],
-    ${rows.map(({ paymentKey }) => paymentKey)}::bytea[]) as p (id, ${profileColumns()}, payment_key)`
+function relationOf(members: Member[], sealed: Sealed[]) {
+  const lists = [
+    ...plainColumns.map(({ field, sqlType }) => sql`${members.map(member => member[field])}::${sql.raw(sqlType)}[]`),
+    ...sealedColumnsWithKeys.map(name => sql`${sealed.map(each => each[name])}::bytea[]`),
+  ]
+  const names = [...plainColumns.map(({ name }) => name), ...sealedColumnsWithKeys]
+  return sql`unnest(${members.map(({ id }) => id)}::text[], ${sql.join(lists)}) as p (id, ${sql.raw(names.join(', '))})`
 }

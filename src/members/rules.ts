@@ -2,6 +2,7 @@ import { type BankAccount, check, isSame, normalised } from '../bank-accounts/ru
 import { issue, Problem, problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
 import type { Day } from '../kernel/time.ts'
+import { foldEmail } from './email.ts'
 import { absentValues, type FieldName, fieldNames, type Profile } from './fields.ts'
 import { toE164 } from './phone.ts'
 import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
@@ -174,7 +175,7 @@ function otherHolder(
   { emailHolders, workerIdHolders }: Facts,
 ): string | undefined {
   return [
-    claimed.includes('email') ? emailHolders.get(email.toLowerCase()) : undefined,
+    claimed.includes('email') ? emailHolders.get(foldEmail(email)) : undefined,
     claimed.includes('workerId') && workerId !== null ? workerIdHolders.get(workerId) : undefined,
   ].find(holderId => holderId !== undefined && holderId !== id)
 }
@@ -233,7 +234,7 @@ function isSameAccount(a: BankAccount | null, b: BankAccount | null): boolean {
 }
 
 function isSameEmail(a: string, b: string): boolean {
-  return a.toLowerCase() === b.toLowerCase()
+  return foldEmail(a) === foldEmail(b)
 }
 
 function refusal(

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { insertMembers } from '../../test/harness/insert-members.ts'
 import { sql } from '../database/database.ts'
 
 let harness: Harness
@@ -35,10 +36,10 @@ test('one search finds members by id, e-mail, worker id, and the beginning of th
 
 test('members of another status do not use up the limit of names', async () => {
   const invited = await invite({ email: 'first@example.com', firstName: 'Bea', lastName: 'Zzz' })
-  await sql`insert into members
-    select (jsonb_populate_record(m, jsonb_build_object('id', 'mem_' || lpad(number::text, 26, '0'),
-             'email', number || '@example.com', 'last_name', 'Aaa', 'status', 'invited'))).*
-      from members m, generate_series(1, 1000) number where id = ${invited}`.execute(harness.ownerDb)
+  const many = Array.from({ length: 1_000 }, (_, number) => ({
+    ...{ id: `mem_${String(number).padStart(26, '0')}`, firstName: 'Bea', lastName: 'Aaa' },
+  }))
+  await insertMembers(harness.db, { partnerId: harness.partner.id, members: many, now: harness.clock.now() })
   expect(await search('bea', '&statuses=active')).toEqual([[invited], 1])
 })
 

@@ -2,6 +2,8 @@ import { type Cursor, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { profileReader } from '../members/rows.ts'
+import type { StoredProfile } from '../members/sealing.ts'
 import type { OfCycle } from './pay-cycles.ts'
 
 /**
@@ -38,19 +40,24 @@ export type DeductionWithWorker = Deduction & { workerId: string | null; email: 
 
 /** Yields the whole list in chunks that never split a member. */
 export async function* listAll(db: Reader, of: OfCycle): AsyncGenerator<DeductionWithWorker[]> {
+  const open = profileReader(db, of.partnerId)
   let after = ''
   for (;;) {
-    const { rows } = await sql<DeductionWithWorker>`
-      select d.member_id, d.currency, d.amount, m.worker_id, m.email
+    const { rows } = await sql<Deduction & Pick<StoredProfile, 'profile' | 'profileKey'>>`
+      select d.member_id, d.currency, d.amount, m.profile, m.profile_key
         from (select member_id, currency, amount from ledger_deductions
                where ${isOf(of, after)}
                order by member_id fetch first ${pieceMax} rows with ties) d
        -- Looks up each member: a join would read all members of the partner for every chunk.
-       cross join lateral (select worker_id, email from members
-                            where partner_id = ${of.partnerId} and id = d.member_id limit 1) m
+       cross join lateral (select profile, profile_key
+                             from members join member_keys k on k.partner_id = members.partner_id and member_id = id
+                            where members.partner_id = ${of.partnerId} and id = d.member_id limit 1) m
        order by d.member_id, d.currency`.execute(db)
     if (rows.length === 0) return
-    yield rows
+    yield rows.map(({ profile, profileKey, ...deduction }) => {
+      const opened = open({ id: deduction.memberId, profile, profileKey })
+      return { ...deduction, workerId: opened.workerId, email: opened.email }
+    })
     after = rows.at(-1)?.memberId ?? after
   }
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { insertMembers } from '../../test/harness/insert-members.ts'
 import { euAccount, goodAccount } from '../../test/harness/samples.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
@@ -281,17 +282,11 @@ describe('closing', () => {
 
   test('covers all of many members, across several statements', async () => {
     const { key, payCycle, partner: mine } = await partner('Many')
-    const first = await harness.addMember({ key })
     // More than one statement can close.
     const count = extent({ short: 5_200, long: 12_000 })
-    await sql`
-      insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at, instructed_at)
-      select partner_id, 'mem_' || lpad(n::text, 26, '0'), 'invited', n || '@many.example', first_name, last_name, tier,
-             enable_payroll, created_at, updated_at, instructed_at
-        from members, generate_series(1, ${count}) n where partner_id = ${mine.id} and id = ${first}`.execute(
-      harness.db,
-    )
     const ids = Array.from({ length: count }, (_, index) => `mem_${String(index + 1).padStart(26, '0')}`)
+    const now = harness.clock.now()
+    await insertMembers(harness.db, { partnerId: mine.id, members: ids.map(id => ({ id })), now })
     for (const part of [ids.slice(0, 5_000), ids.slice(5_000)]) {
       expect(
         (

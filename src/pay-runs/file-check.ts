@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto'
 import type { Db } from '../database/database.ts'
 import { issue, issuesMax, Problem } from '../kernel/errors.ts'
 import { amountMax, byCurrency, type Currency, type Money } from '../kernel/money.ts'
+import { foldEmail } from '../members/email.ts'
 import * as members from '../members/members.ts'
 import { readLines, type SheetFile } from '../tabular/reading.ts'
 import { amountIn, type FileLine, payFile, type ReferenceColumn } from './file.ts'
@@ -79,13 +80,13 @@ async function findPayees(
     email: new Map(
       found.email
         .toSorted((a, b) => Number(b.status === 'inactive') - Number(a.status === 'inactive'))
-        .map(payee => [payee.email.toLowerCase(), payee]),
+        .map(payee => [foldEmail(payee.email), payee]),
     ),
   }
   return ({ references }) => {
     let payee: members.Payee | undefined
     for (const { column, value } of references) {
-      const named = by[column].get(column === 'email' ? value.toLowerCase() : value)
+      const named = by[column].get(column === 'email' ? foldEmail(value) : value)
       if (named === undefined) return `${column}: there is no such member`
       if (named.status === 'inactive') return `${column}: the member is inactive; reinstate the member first`
       if (payee !== undefined && payee.id !== named.id)

@@ -6,7 +6,7 @@ import type { Sealer } from './sealer.ts'
 export type Owner = { partnerId: string; memberId: string }
 
 /** What is sealed with a key of a member. */
-export type MemberValue = 'account'
+export type MemberValue = 'account' | 'profile'
 
 const version = 1
 
@@ -42,18 +42,21 @@ export class MemberKey {
 
 const versionByte = Buffer.of(version)
 
+/** What a key of a member seals: the profile, or whom payments were made to, which the law keeps for longer. */
+export type KeyUse = 'profile' | 'payment'
+
 /** Creates a key of a member. @returns the key, and its wrapped form to store */
-export function createMemberKey(sealer: Sealer, owner: Owner): { key: MemberKey; wrapped: Buffer } {
+export function createMemberKey(sealer: Sealer, use: KeyUse, owner: Owner): { key: MemberKey; wrapped: Buffer } {
   const key = randomBytes(keyBytes)
-  return { key: new MemberKey(key, owner), wrapped: sealer.seal(key, wrapping(owner)) }
+  return { key: new MemberKey(key, owner), wrapped: sealer.seal(key, wrapping(use, owner)) }
 }
 
-/** @throws Error if the stored key was changed, or belongs to another member */
-export function openMemberKey(sealer: Sealer, wrapped: Buffer, owner: Owner): MemberKey {
-  return new MemberKey(sealer.open(wrapped, wrapping(owner)), owner)
+/** @throws Error if the stored key was changed, or has another use or member */
+export function openMemberKey(sealer: Sealer, use: KeyUse, wrapped: Buffer, owner: Owner): MemberKey {
+  return new MemberKey(sealer.open(wrapped, wrapping(use, owner)), owner)
 }
 
-const wrapping = (owner: Owner) => ({ kind: 'member-key' as const, owner: nameOf(owner) })
+const wrapping = (use: KeyUse, owner: Owner) => ({ kind: `${use}-key` as const, owner: nameOf(owner) })
 
 function nameOf({ partnerId, memberId }: Owner): string {
   return `${partnerId} ${memberId}`

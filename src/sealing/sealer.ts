@@ -6,7 +6,14 @@ import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
  * so a value cannot be opened as another kind or for another owner. It does not name the row, so that a value can be copied.
  */
 export type Sealed = {
-  kind: 'webhook-secret' | 'webhook-headers' | 'totp-secret' | 'replay' | 'member-key' | 'import-command'
+  kind:
+    | 'webhook-secret'
+    | 'webhook-headers'
+    | 'totp-secret'
+    | 'replay'
+    | 'profile-key'
+    | 'payment-key'
+    | 'import-command'
   owner: string
 }
 
@@ -55,7 +62,7 @@ export class Sealer {
     return [...this.keys].map(([number, key]) => ({ number, key })) as [InstallationKey, ...InstallationKey[]]
   }
 
-  /** @returns 16 bytes by which equal values can be found; without the installation's key nobody can tell of which values they are */
+  /** @returns 16 bytes, equal for equal parts. Without the installation's key they do not tell what the parts are. */
   fingerprint(parts: readonly string[]): Buffer {
     return createHmac('sha256', this.fingerprintKey)
       .update(JSON.stringify(parts))

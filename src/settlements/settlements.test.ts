@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { insertMembers } from '../../test/harness/insert-members.ts'
 import { extent } from '../../test/runner/extent.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
@@ -537,14 +538,8 @@ test('thousands of lines are settled completely', async () => {
   harness.clock.set(march)
   const mine = await harness.addPartner('Large')
   const partnerId = mine.partner.id
-  const first = await harness.addMember({ key: mine.key })
-  await sql`
-    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at, instructed_at)
-    select partner_id, 'mem_' || lpad(n::text, 26, '0'), 'invited', n || '@large.example', first_name, last_name, tier,
-           enable_payroll, created_at, updated_at, instructed_at
-      from members, generate_series(1, ${count}) n where partner_id = ${partnerId} and id = ${first}`.execute(
-    harness.db,
-  )
+  const ids = Array.from({ length: count }, (_, index) => `mem_${String(index + 1).padStart(26, '0')}`)
+  await insertMembers(harness.db, { partnerId, members: ids.map(id => ({ id })), now: harness.clock.now() })
   // Otherwise the foreign keys of so many rows are checked with a plan for a small table.
   await sql`analyze members`.execute(harness.ownerDb)
   // Books a withdrawal of ten pounds per member directly; the settlement only reads the ledger.

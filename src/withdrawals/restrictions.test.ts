@@ -65,7 +65,7 @@ describe('an account that the bank refused', () => {
   test('is no longer refused after any change of the account, and keeps its reason otherwise', async () => {
     const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
     await tell(withdrawalId, 'fail', 'AC04')
-    await sql`update members set account = account, account_fingerprint = account_fingerprint where id = ${memberId}`.execute(
+    await sql`update members set account = account, account_details_fingerprint = account_details_fingerprint where id = ${memberId}`.execute(
       harness.db,
     )
     expect(await harness.requestIntent({ memberId })).toMatchObject(refused)

@@ -128,6 +128,7 @@ test('with a lane per partner every statement of the hot path restricts every ta
     ...['float_limits', 'idempotency_keys', 'ledger_balances', 'ledger_float_changes', 'ledger_float_totals'],
     ...[
       'ledger_transfers',
+      'member_keys',
       'members',
       'metadata',
       'pay_cycles',

@@ -262,14 +262,16 @@ describe('a reset', () => {
     let resetting: ReturnType<typeof harness.call> | undefined
     await harness.inTx(async tx => {
       const now = harness.clock.now()
-      const body = { email: 'new@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' }
+      const accountDetails = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' }
+      const body = { email: 'new@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver', accountDetails }
       const { id: memberId } = await members.invite(tx, { partner, body, now })
       await sql`
         insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
-                                        employer_fee, tier, tier_version, account_holder, iban, created_at, expires_at)
-        select ${partner.id}, ${newId('withdrawalIntent', now)}, ${memberId}, id, 'pending', 'GBP', 5_000, 5_000, 0,
-               0, 'Silver', 1, 'Sam Okafor', 'DE89370400440532013000', ${now}, ${now}
-          from pay_cycles where partner_id = ${partner.id}`.execute(tx)
+                                        employer_fee, tier, tier_version, account, created_at, expires_at)
+        select ${partner.id}, ${newId('withdrawalIntent', now)}, ${memberId}, c.id, 'pending', 'GBP', 5_000, 5_000, 0,
+               0, 'Silver', 1, m.account, ${now}, ${now}
+          from pay_cycles c join members m using (partner_id)
+         where c.partner_id = ${partner.id} and m.id = ${memberId}`.execute(tx)
       resetting = harness.call('POST', '/v1/sandbox/reset', { key })
       await whenWaiting()
     })

@@ -6,7 +6,9 @@ import * as float from '../../src/float/float.ts'
 import { readDemoRail, readRails } from '../../src/main.ts'
 import { listPartners } from '../../src/partners/partners.ts'
 import { seedDemo } from '../../src/sandbox/demo.ts'
+import { openSealer } from '../../src/sealing/installation-keys.ts'
 import { verify } from '../../src/verification/verify.ts'
+import { keySource } from '../harness/installation-key.ts'
 import { extent } from '../runner/extent.ts'
 import { newDatabase, serve, tidyUp } from './program.ts'
 
@@ -22,6 +24,7 @@ async function columnOf<T>(db: Db, query: ReturnType<typeof sql<{ value: T }>>):
 test('the demo has a withdrawal in every state, and pay runs from files', async () => {
   const { DATABASE_URL } = await newDatabase()
   const { db, close } = connect(DATABASE_URL, { log: pino({ level: 'silent' }), connectionsMax: 2 })
+  await openSealer(db, keySource)
   try {
     await seedDemo(db, new Date('2026-06-17T12:00:00Z'))
     const states = sql<{ value: string }>`select distinct status as value from withdrawals order by status`
@@ -82,6 +85,7 @@ test.each(instants.slice(0, extent({ short: 2, long: 4 })))(
     const now = new Date(instant)
     const { DATABASE_URL } = await newDatabase()
     const { db, close } = connect(DATABASE_URL, { log: pino({ level: 'silent' }), connectionsMax: 2 })
+    await openSealer(db, keySource)
     try {
       await seedDemo(db, now, { rail: await readDemoRail(newcomer) })
       expect((await verify(db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
@@ -107,6 +111,7 @@ test.each(instants.slice(0, extent({ short: 2, long: 4 })))(
     const now = new Date(instant)
     const { DATABASE_URL } = await newDatabase()
     const { db, close } = connect(DATABASE_URL, { log: pino({ level: 'silent' }), connectionsMax: 2 })
+    await openSealer(db, keySource)
     try {
       expect(await seedDemo(db, now)).toBeDefined()
       expect(await seedDemo(db, now)).toBeUndefined()

@@ -36,7 +36,9 @@ test.concurrent('a graceful stop fails /readyz while it still serves, then accep
   const database = await newDatabase({ hasDemo: true })
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
   const service = await start({ ...database, TMPDIR: folder, MIDMONTH_DRAIN_SECONDS: '3' })
-  const memberId = (await tamper(database, `select id from members where email = 'sam.okafor@example.com'`))[0]?.id
+  const memberId = (
+    await tamper(database, `select id from members where first_name = 'Sam' and last_name = 'Okafor'`)
+  )[0]?.id
   const body = JSON.stringify({ memberId, amount: { amount: 1_000, currency: 'GBP' } })
   // A keep-alive connection must not delay the stop either.
   const agent = new Agent({ keepAlive: true })

@@ -4,7 +4,6 @@ import path from 'node:path'
 import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { sql } from '../../src/database/database.ts'
 import type { ApiResponse } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
 import { startTestPostgres } from '../runner/postgres.ts'
@@ -120,8 +119,8 @@ test('while PostgreSQL is frozen every request fails within its deadline, and re
   expect(balance.body.available.amount).toBe(50_000 - 2 * 5_000)
   const { body } = await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)
   expect(body.withdrawals).toHaveLength(2)
-  const { rows } = await sql`select id from members where email = ${person.email}`.execute(harness.db)
-  expect(rows).toHaveLength(1)
+  const listed = await harness.call('GET', `/v1/members?emails=${person.email}`)
+  expect(listed.body.members).toHaveLength(1)
   expect(await harness.disagreements()).toEqual([])
 })
 

@@ -21,7 +21,8 @@ import { connect } from '../../src/database/connect.ts'
 import * as main from '../../src/main.ts'
 import { claimMode, listPartners } from '../../src/partners/partners.ts'
 import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
-import { keySettings } from '../harness/installation-key.ts'
+import { openSealer } from '../../src/sealing/installation-keys.ts'
+import { keySettings, keySource } from '../harness/installation-key.ts'
 import { freePort } from '../servers/free-port.ts'
 
 // Runs the CLI like an operator, configured only by environment variables. Tests of a command's effects run it in the test
@@ -127,6 +128,7 @@ async function demoTemplate(client: pg.Client, address: string): Promise<string>
     `create database ${templates.demo} owner ${inject('postgres').owner} template ${templates.migrated}`,
   )
   const { db, close } = connect(address, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+  await openSealer(db, keySource)
   const now = new Date()
   await db.transaction().execute(tx => claimMode(tx, { mode: 'sandbox', now }))
   const { secret } = (await seedDemo(db, now)) ?? assert.fail('The template has partners')

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import pino from 'pino'
-import { fingerprintOf } from '../../src/bank-accounts/sealed-account.ts'
 import * as closing from '../../src/closing/closing.ts'
 import { closingTasks } from '../../src/closing/tasks.ts'
 import { connect } from '../../src/database/connect.ts'
@@ -14,7 +13,7 @@ import { type IdKind, newId } from '../../src/kernel/ids.ts'
 import { floatsToFold, foldCycleChanges, foldFloatChanges } from '../../src/ledger/ledger.ts'
 import * as members from '../../src/members/members.ts'
 import { release } from '../../src/members/restrictions.ts'
-import { sealedAccountOf } from '../../src/members/rows.ts'
+import { Fingerprints } from '../../src/members/sealing.ts'
 import { createKey, scopes } from '../../src/partners/api-keys.ts'
 import { createClock } from '../../src/partners/clocks.ts'
 import { createPartner, type Partner, pausePartner, resumePartner } from '../../src/partners/partners.ts'
@@ -27,7 +26,7 @@ import type { Report } from '../../src/payouts/payments/payment.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
 import { sealerOf } from '../../src/sealing/held.ts'
-import { createMemberKey } from '../../src/sealing/member-keys.ts'
+import { openSealer } from '../../src/sealing/installation-keys.ts'
 import * as dues from '../../src/settlements/dues.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
 import { readStatement } from '../../src/statements/statement.ts'
@@ -41,6 +40,8 @@ import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import type { TaskContext, TaskName, Tasks } from '../../src/worker/task.ts'
 import type { Harness } from '../harness/harness.ts'
+import { insertMembers } from '../harness/insert-members.ts'
+import { keySource } from '../harness/installation-key.ts'
 import { badAccount, euAccount, goodAccount } from '../harness/samples.ts'
 import {
   type AccountName,
@@ -111,6 +112,7 @@ export class Program {
     const options = encodeURIComponent('-c synchronous_commit=off -c plan_cache_mode=force_generic_plan')
     const address = `postgres://${user}@/${database}?host=${encodeURIComponent(host)}&options=${options}`
     const { db, pool } = connect(address, { log, connectionsMax: 10 })
+    await openSealer(db, keySource)
     pool.on('connect', planOnce)
     // The program runs with its own role only, which may not delete from append-only tables.
     const cleaner = connect({ host, user: superuser, database }, { log, connectionsMax: 1 })
@@ -159,7 +161,7 @@ export class Program {
     this.#names = new Map(
       this.#run.flatMap(({ partner }) =>
         Object.entries(accounts).map(([name, account]) => [
-          account === null ? 'null' : fingerprintOf(sealer, { partnerId: partner.id, account }).toString('hex'),
+          account === null ? 'null' : new Fingerprints(sealer, partner.id).ofAccount(account).toString('hex'),
           name,
         ]),
       ),
@@ -633,25 +635,11 @@ async function addPartner(
     await setTier(tx, { partnerId: partner.id, name: tier, currency, terms: { ...each, payoutSpeed: null }, now })
   }
   const memberIds = tiers.map(() => newId('member', now)).sort()
-  const common = { partnerId: partner.id, status: 'invited', firstName: 'Sam', lastName: 'Okafor' } as const
-  const sealer = sealerOf(tx)
-  for (const [at, tier] of tiers.entries()) {
-    const of = { partnerId: partner.id, memberId: memberIds[at] ?? '' }
-    const { key, wrapped } = createMemberKey(sealer, of)
-    const accountDetails = accounts[currencyOf[tier] === 'EUR' ? 'EU' : 'A']
-    await tx
-      .insertInto('members')
-      .values({
-        ...{ ...common, ...sealedAccountOf({ accountDetails }, { sealer, key, partnerId: partner.id }) },
-        ...{ id: of.memberId, tier, email: `m${at}@example.com` },
-        ...{ enablePayroll: true, createdAt: now, updatedAt: now, instructedAt: now },
-      })
-      .execute()
-    await tx
-      .insertInto('memberKeys')
-      .values({ ...of, paymentKey: wrapped })
-      .execute()
-  }
+  const members = tiers.map((tier, at) => ({
+    ...{ id: memberIds[at] ?? '', tier, email: `m${at}@example.com` },
+    accountDetails: accounts[currencyOf[tier] === 'EUR' ? 'EU' : 'A'],
+  }))
+  await insertMembers(tx, { partnerId: partner.id, members, now })
   await tx.updateTable('members').set({ status: 'active' }).where('partnerId', '=', partner.id).execute()
   const { secret } = await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
   // Creates the clock in advance, because the first move of a new clock waits for other processes.
@@ -666,7 +654,7 @@ const everything = `
     select 'paused' as kind, '' as id, '{}'::text[] as more, array[paused::text] as words
       from partners where id = $1
     union all
-    select 'member', id, '{}', array[status, tier, coalesce(encode(account_fingerprint, 'hex'), 'null')]
+    select 'member', id, '{}', array[status, tier, coalesce(encode(account_details_fingerprint, 'hex'), 'null')]
       from members where partner_id = $1
     union all
     select 'restricted', id, '{}', array_remove(array[case when account_refused is not null then 'account' end,

@@ -5,7 +5,7 @@ import { type Columns, type Reader, sql, type Tx } from '../../database/database
 import { problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { addDays, type Day, dayIn, instantAt, startOfDay } from '../../kernel/time.ts'
-import { paymentKeyOf } from '../../members/rows.ts'
+import { paymentKeyOf } from '../../members/sealing.ts'
 import { sealerOf } from '../../sealing/held.ts'
 import type { Owner } from '../../sealing/member-keys.ts'
 import type { BatchToWrite, PaymentOrder } from '../formats/bank-files.ts'

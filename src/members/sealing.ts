@@ -1,0 +1,149 @@
+import type { BankAccount } from '../bank-accounts/rules.ts'
+import { openAccount, type StoredAccount, sealAccount } from '../bank-accounts/sealed-account.ts'
+import { type Reader, sql } from '../database/database.ts'
+import { snakeCase } from '../kernel/text.ts'
+import { sealerOf } from '../sealing/held.ts'
+import { createMemberKey, type MemberKey, type Owner, openMemberKey } from '../sealing/member-keys.ts'
+import type { Sealer } from '../sealing/sealer.ts'
+import { foldEmail } from './email.ts'
+import { type Profile, type SealedField, sealedFields } from './fields.ts'
+
+// How the sealed fields of a member are stored, in the table `members` and in the rows of imports.
+
+/** The wrapped keys of a member. */
+const keyColumns = ['profile_key', 'payment_key'] as const
+
+/** The column that holds the fingerprint of a field. */
+export function fingerprintColumn(field: SealedField): string {
+  return `${snakeCase(field)}_fingerprint`
+}
+
+/** The columns that hold sealed fields, and the fingerprints by which fields are compared without being opened. */
+export const sealedColumns: readonly string[] = ['profile', 'account', ...sealedFields.map(fingerprintColumn)]
+
+/** The columns of a member that does not exist yet, whose keys are stored with it. */
+export const sealedColumnsWithKeys: readonly string[] = [...sealedColumns, ...keyColumns]
+
+/** A value for each of `sealedColumnsWithKeys`. */
+export type Sealed = { readonly [column: string]: Buffer | null }
+
+/** The fields of a profile that are sealed together; the account is sealed with its own key. */
+type SealedProfile = Pick<Profile, Exclude<SealedField, 'accountDetails'>>
+
+/** The columns from which the sealed fields of a member are opened. */
+export type StoredProfile = StoredAccount & { profile: Buffer | null; profileKey: Buffer | null }
+
+/** Seals the fields of a new member with new keys. */
+export function sealNew(sealer: Sealer, profile: Profile, owner: Owner): Sealed {
+  const forProfile = createMemberKey(sealer, 'profile', owner)
+  const forPayment = createMemberKey(sealer, 'payment', owner)
+  const keys = { profile_key: forProfile.wrapped, payment_key: forPayment.wrapped }
+  return seal(sealer, profile, { owner, keys, profileKey: forProfile.key, paymentKey: forPayment.key })
+}
+
+/** Seals the fields of members with the keys that they have. */
+export async function sealChanged(
+  db: Reader,
+  { partnerId, members }: { partnerId: string; members: (Profile & { id: string })[] },
+): Promise<Sealed[]> {
+  const { rows } = await sql<{ memberId: string; profileKey: Buffer | null; paymentKey: Buffer | null }>`
+    select member_id, profile_key, payment_key from member_keys
+     where partner_id = ${partnerId} and member_id = any(${members.map(({ id }) => id)}::text[])`.execute(db)
+  const sealer = sealerOf(db)
+  const found = new Map(rows.map(row => [row.memberId, row]))
+  return members.map(member => {
+    const owner = { partnerId, memberId: member.id }
+    const { profileKey = null, paymentKey = null } = found.get(member.id) ?? {}
+    if (profileKey === null || paymentKey === null) throw new Error(`${member.id} has no keys`)
+    return seal(sealer, member, {
+      ...{ owner, keys: { profile_key: profileKey, payment_key: paymentKey } },
+      profileKey: openMemberKey(sealer, 'profile', profileKey, owner),
+      paymentKey: openMemberKey(sealer, 'payment', paymentKey, owner),
+    })
+  })
+}
+
+function seal(
+  sealer: Sealer,
+  { email, phone, workerId, dob, gender, accountDetails }: Profile,
+  { owner, keys, profileKey, paymentKey }: { owner: Owner; keys: Sealed; profileKey: MemberKey; paymentKey: MemberKey },
+): Sealed {
+  const profile: SealedProfile = { email, phone, workerId, dob, gender }
+  const fingerprints = new Fingerprints(sealer, owner.partnerId)
+  return {
+    ...keys,
+    profile: profileKey.seal(JSON.stringify(profile), 'profile'),
+    account: accountDetails && sealAccount(paymentKey, accountDetails),
+    email_fingerprint: email === '' ? null : fingerprints.ofEmail(email),
+    worker_id_fingerprint: workerId === null ? null : fingerprints.ofWorkerId(workerId),
+    account_details_fingerprint: accountDetails && fingerprints.ofAccount(accountDetails),
+    phone_fingerprint: fingerprints.ofFieldOf(email, { field: 'phone', value: phone }),
+    dob_fingerprint: fingerprints.ofFieldOf(email, { field: 'dob', value: dob }),
+    gender_fingerprint: fingerprints.ofFieldOf(email, { field: 'gender', value: gender }),
+  }
+}
+
+/** Opens the sealed fields of a member except the account; undefined if the key was destroyed. */
+export function openProfile(
+  sealer: Sealer,
+  { profile, profileKey }: Pick<StoredProfile, 'profile' | 'profileKey'>,
+  owner: Owner,
+): SealedProfile | undefined {
+  if (profile === null || profileKey === null) return undefined
+  return JSON.parse(openMemberKey(sealer, 'profile', profileKey, owner).open(profile, 'profile'))
+}
+
+/** Opens all sealed fields of a member; undefined if the key was destroyed. */
+export function openAll(
+  sealer: Sealer,
+  stored: StoredProfile,
+  owner: Owner,
+): (SealedProfile & { accountDetails: BankAccount | null }) | undefined {
+  const profile = openProfile(sealer, stored, owner)
+  return profile && { ...profile, accountDetails: openAccount(sealer, stored, owner) }
+}
+
+/** The fingerprints of a partner's values, by which they are found and compared without being opened. */
+export class Fingerprints {
+  readonly #sealer: Sealer
+  readonly #partnerId: string
+
+  constructor(sealer: Sealer, partnerId: string) {
+    this.#sealer = sealer
+    this.#partnerId = partnerId
+  }
+
+  /** Equal for addresses that differ only in case. */
+  ofEmail(email: string): Buffer {
+    return this.#of('email', foldEmail(email))
+  }
+
+  ofWorkerId(workerId: string): Buffer {
+    return this.#of('workerId', workerId)
+  }
+
+  /** Equal accounts of two members have equal fingerprints. */
+  ofAccount(account: BankAccount): Buffer {
+    const number = 'iban' in account ? [account.iban] : [account.sortCode, account.accountNumber]
+    return this.#of('accountDetails', account.accountHolder, ...number)
+  }
+
+  /**
+   * Equal only for members with the same e-mail: a gender or a day of birth has so few values that equal fingerprints would give
+   * them away.
+   */
+  ofFieldOf(email: string, { field, value }: { field: SealedField; value: string | null }): Buffer | null {
+    return value === null ? null : this.#of(field, foldEmail(email), value)
+  }
+
+  #of(field: SealedField, ...values: string[]): Buffer {
+    return this.#sealer.fingerprint([this.#partnerId, field, ...values])
+  }
+}
+
+/** SQL for the wrapped key that opens a member's accounts, in a statement with a row of a table that names the member. */
+export function paymentKeyOf(table: string, { memberId = 'id' }: { memberId?: string } = {}) {
+  return sql<Buffer | null>`
+    (select k.payment_key from member_keys k
+      where k.partner_id = ${sql.raw(`${table}.partner_id`)} and k.member_id = ${sql.raw(`${table}.${memberId}`)})`
+}

@@ -23,6 +23,7 @@ test('every column with one of our ids has the same collation', async () => {
     'audit_log.request_id',
     'bank_files.message_id',
     'bank_records.message_id',
+    'disclosures.request_id',
     'idempotency_keys.resource_id',
     'installation_audit_log.request_id',
     'kysely_migration_lock.id',

@@ -4,21 +4,20 @@ import type { AccountDetails } from '../bank-accounts/schema.ts'
 // at the end of every answer, so that no operation can forget it.
 
 /** Stands for a date of birth. */
-export const maskedDay = '••••-••-••'
+const maskedDay = '••••-••-••'
 
 /** An account with only the last four characters of its number. */
-export function maskAccount(account: AccountDetails): AccountDetails {
+function maskAccount(account: AccountDetails): AccountDetails {
   if ('iban' in account) return { ...account, iban: masked(account.iban, visibleMax) }
   return { ...account, sortCode: masked(account.sortCode, 0), accountNumber: masked(account.accountNumber, visibleMax) }
 }
 
-/** The cells of a row of a file that users see masked. */
-const maskedCells = ['sortCode', 'accountNumber', 'iban', 'dob'] as const
-
-/** A row of a file of members with its account and date of birth masked. */
-export function maskRow<Row extends { readonly [Cell in (typeof maskedCells)[number]]: string | null }>(row: Row): Row {
-  const cells = maskedCells.map(name => [name, maskedValue(name, row[name])])
-  return { ...row, ...Object.fromEntries(cells) }
+/** A member's profile with the account and the date of birth masked. */
+export function maskProfile<Profile extends { accountDetails: AccountDetails | null; dob: string | null }>(
+  profile: Profile,
+): Profile {
+  const { accountDetails, dob } = profile
+  return { ...profile, accountDetails: accountDetails && maskAccount(accountDetails), dob: dob && maskedDay }
 }
 
 /** Masks every account and every date of birth in the JSON of an answer. */

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery, refuseSkipWith } from '../contract/list.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { maskRow } from '../http/masked-accounts.ts'
+import { maskProfile } from '../http/masked-accounts.ts'
 import { named, type Operation, type OperationResponse, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -322,7 +322,7 @@ async function* csvOf(
       results.map(result => [
         ...[result.row === null ? '' : String(result.row), result.action, result.outcome],
         ...[result.memberId ?? '', result.message ?? ''],
-        ...fileCells(isMasked ? maskRow(result) : result, columns),
+        ...fileCells(isMasked ? maskProfile(result) : result, columns),
       ]),
     )
   }

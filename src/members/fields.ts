@@ -266,9 +266,6 @@ export const columnSpecs = Object.entries<Field>(table).flatMap(([field, { prese
 
 /** The names of the columns, in the order of the template. */
 export const columns: readonly Column[] = columnSpecs.map(({ name }) => name)
-/** A column's name in TypeScript. */
-export const keyOf = byColumn(({ key }) => key)
-export const columnKeys: readonly ColumnKey[] = columnSpecs.map(({ key }) => key)
 export const fieldNames = Object.keys(table) as FieldName[]
 export const isSealed = (name: FieldName): name is SealedField => 'sealedAs' in table[name]
 export const sealedFields = fieldNames.filter(isSealed)

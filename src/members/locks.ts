@@ -45,7 +45,7 @@ export const lockOfMembers = {
 }
 
 /** SQL for the currency of a row `m` of `members`: that of the tier. */
-export const currencyOfMember = sql<Currency>`(select t.currency from tiers t where t.partner_id = m.partner_id and t.name = m.tier)`
+const currencyOfMember = sql<Currency>`(select t.currency from tiers t where t.partner_id = m.partner_id and t.name = m.tier)`
 
 /** The currencies of the members that exist, by id. */
 export async function currenciesOf(db: Reader, { partnerId, memberIds }: OfMembers): Promise<Map<string, Currency>> {

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { cursorOf, pageOf } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
-import { maskAccount, maskedDay } from '../http/masked-accounts.ts'
+import { maskProfile } from '../http/masked-accounts.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
 import { type Call, type Disclosed, named, operationWith } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
@@ -241,10 +241,5 @@ function disclosedBy(
 
 /** The members as a user of the console sees them. */
 async function* masked(pages: AsyncIterable<members.Member[]>): AsyncGenerator<members.Member[]> {
-  for await (const page of pages)
-    yield page.map(member => ({
-      ...member,
-      accountDetails: member.accountDetails === null ? null : maskAccount(member.accountDetails),
-      dob: member.dob === null ? null : maskedDay,
-    }))
+  for await (const page of pages) yield page.map(maskProfile)
 }

@@ -50,7 +50,7 @@ export const plainColumns = columnSpecs.flatMap(({ field, sealedAs, ...spec }) =
 )
 
 /** The columns that hold a profile. */
-export const storedColumns: readonly string[] = [...plainColumns.map(({ name }) => name), ...sealedColumns]
+const storedColumns: readonly string[] = [...plainColumns.map(({ name }) => name), ...sealedColumns]
 
 /** Selects a partner's members with the columns that `memberReader` reads. */
 export function select(db: Reader, partnerId: string) {

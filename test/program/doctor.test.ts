@@ -183,7 +183,8 @@ test('the doctor names each missing step with its command, and is satisfied once
     `insert into installation_audit_log (id, at, actor_kind, actor, action, resource_id, details, address)
      values ('aud_01kah4pzc5e4r8v2m6t0x9y3bd', now() - interval '92 days', 'cli', 'a', 'user.sign_in', 'a', '{}', '192.0.2.1')`,
   )
-  const overdue = /! Data is past its retention: the addresses in the audit log .* \(kept for 90 days\); a worker removes it/
+  const overdue =
+    /! Data is past its retention: the addresses in the audit log .* \(kept for 90 days\); a worker removes it/
   expect([await said('retention', settings), await status()].join()).toMatch(overdue)
   const stopped = await midmonth(['doctor'], settings)
   expect(stopped.code).toBe(1)

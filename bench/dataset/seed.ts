@@ -166,11 +166,11 @@ async function insertMembers(
                     as s (n, ${sealedColumnsWithKeys.join(', ')})
        ), keys as (
          insert into member_keys (partner_id, member_id, profile_key, payment_key)
-         select $1, ${id('mem', 'n')}, profile_key, payment_key from source
+         select $1::text, ${id('mem', 'n')}, profile_key, payment_key from source
        )
        insert into members (partner_id, id, status, first_name, last_name, tier, ${columns}, enable_payroll,
                             created_at, updated_at, instructed_at)
-       select $1, ${id('mem', 'n')}, 'active', 'Sam', 'Okafor', 'Bronze', ${columns}, false, now(), now(), now()
+       select $1::text, ${id('mem', 'n')}, 'active', 'Sam', 'Okafor', 'Bronze', ${columns}, false, now(), now(), now()
          from source`,
       [partnerId, numbers, ...sealedColumnsWithKeys.map(name => sealed.map(each => each[name] ?? null))],
     )
@@ -221,7 +221,7 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
   await client.query(
     `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
                                      employer_fee, tier, tier_version, account, created_at, expires_at)
-     select $1, ${id('wi', 'n')}, ${member}, $2, case when n % 5 = 0 then 'completed' else 'expired' end, 'GBP',
+     select $1::text, ${id('wi', 'n')}, ${member}, $2, case when n % 5 = 0 then 'completed' else 'expired' end, 'GBP',
             ${quote.grossAmount}, ${quote.netAmount}, ${quote.fee}, 0, 'Bronze', 1, ${accountOf(member)},
             ${at}, ${at} + interval '15 minutes'
        from ${all}`,
@@ -300,7 +300,7 @@ async function insertPending(
   await client.query(
     `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
                                      employer_fee, tier, tier_version, account, created_at, expires_at)
-     select $1, ${id('wi', 'n')}, ${member}, $2, 'pending', 'GBP', ${quote.grossAmount}, ${quote.netAmount}, ${quote.fee}, 0,
+     select $1::text, ${id('wi', 'n')}, ${member}, $2, 'pending', 'GBP', ${quote.grossAmount}, ${quote.netAmount}, ${quote.fee}, 0,
             'Bronze', 1, ${accountOf(member)}, now(), now() + interval '1 day'
        from ${numbers}`,
     [partnerId, payCycleId],
@@ -323,7 +323,7 @@ async function insertPending(
 
 /** SQL for the sealed account of a member of partner $1. */
 function accountOf(member: string): string {
-  return `(select account from members where partner_id = $1 and id = ${member})`
+  return `(select account from members where partner_id = $1::text and id = ${member})`
 }
 
 /** SQL for an amount in the shape that events use. */

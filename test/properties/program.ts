@@ -119,7 +119,7 @@ export class Program {
     await cleaner.pool.query('set synchronous_commit = off')
     const { rows } = await pool.query<{ name: string }>(
       `select format('%I.%I', schemaname, tablename) as name from pg_tables
-        where (schemaname = 'public' and tablename <> all('{installation,state_transitions,kysely_migration,kysely_migration_lock}'))
+        where (schemaname = 'public' and tablename <> all('{installation,installation_keys,state_transitions,kysely_migration,kysely_migration_lock}'))
            or (schemaname, tablename) = ('graphile_worker', '_private_jobs')`,
     )
     const deletion = rows.map(({ name }) => `delete from ${name};`).join('\n')
@@ -128,7 +128,10 @@ export class Program {
     for (const [name, settings] of Object.entries(all)) {
       bases.set(name, await db.transaction().execute(tx => addPartner(tx, { name, settings, ...of })))
     }
-    const kept = ['partners', 'api_keys', 'sandbox_clocks', 'tiers', 'tier_versions', 'members', 'pay_cycles', 'events']
+    const kept = [
+      ...['partners', 'api_keys', 'sandbox_clocks', 'tiers', 'tier_versions', 'members', 'member_keys', 'pay_cycles'],
+      'events',
+    ]
     await cleaner.pool.query(
       `create schema base; ${kept.map(name => `create table base.${name} as table ${name};`).join(' ')}`,
     )

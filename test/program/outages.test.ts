@@ -186,7 +186,7 @@ test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
   },
 )
 
-test('on a read-only database, writes fail with 503 and reads still work', async () => {
+test('on a read-only database, reads still work; writes fail with 503, and so do reads of accounts, which leave a trace', async () => {
   await waitUntilReady()
   const readOnly = async (setting: string) => {
     await asSuperuser(`alter system set default_transaction_read_only = ${setting}`)
@@ -195,10 +195,12 @@ test('on a read-only database, writes fail with 503 and reads still work', async
     harness.call('POST', '/v1/members', {
       body: { email: 'read-only@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' },
     })
+  const memberId = await harness.addMember()
   await readOnly('on')
   try {
     await vi.waitFor(async () => expect((await invite()).status).toBe(503), { timeout: 45_000, interval: 50 })
-    expect((await harness.call('GET', '/v1/members')).status).toBe(200)
+    expect((await harness.call('GET', `/v1/pay/members/${memberId}/balance`)).status).toBe(200)
+    expect((await harness.call('GET', `/v1/members/${memberId}`)).status).toBe(503)
   } finally {
     await asSuperuser('alter system reset default_transaction_read_only')
   }

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { signIn } from '../../test/harness/console.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { goodAccount } from '../../test/harness/samples.ts'
+import { list } from '../audit-log/audit-log.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -143,6 +145,25 @@ test('an export is in the audit log, and another partner’s or unknown member i
   }
   const narrow = await harness.addKey(['pay:read'], { partnerId: mine.partner.id })
   expect((await harness.call('GET', pathOf(memberId), { key: narrow.secret })).status).toBe(403)
+})
+
+test('a payroll clerk saves the page for a reason, which is recorded; others may not', async () => {
+  const mine = await harness.addPartner('Console')
+  const { memberId } = await live(mine)
+  const path = `/console/v1/members/${memberId}/data-export`
+  const as = (role: 'payroll' | 'support') => signIn(harness, { partnerId: mine.partner.id, roles: [role] })
+  const clerk = await as('payroll')
+  const { status, text } = await clerk.call('POST', path, { body: { reason: 'She asked for it' } })
+  expect([status, text.includes(goodAccount.accountNumber), text.includes('1971-01-17')]).toEqual([200, true, true])
+  expect((await clerk.call('POST', path, { body: {} })).status).toBe(400)
+  expect((await (await as('support')).call('POST', path, { body: { reason: 'Curious' } })).status).toBe(403)
+  const entries = await list(harness.db, { filter: { resourceId: memberId, actions: ['member.data_export'] }, take: 9 })
+  expect(entries).toEqual([
+    expect.objectContaining({
+      ...{ actorKind: 'user', actor: clerk.user.id },
+      details: { count: 1, isOwn: false, reason: 'She asked for it' },
+    }),
+  ])
 })
 
 test('hundreds of withdrawals are read page by page, each once', async () => {

@@ -1,6 +1,9 @@
 import { Type } from 'typebox'
-import { type Call, type Download, named, operation } from '../http/operation.ts'
+import { type Call, consoleOperation, type Download, named, operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
+import { strictObject } from '../kernel/schemas.ts'
+import { RevealReason } from '../members/schema.ts'
+import { payroll } from '../users/roles.ts'
 import { jsonOf, openExport } from './export.ts'
 import { pageOf } from './page.ts'
 import { DataExport } from './schema.ts'
@@ -41,21 +44,35 @@ const exportOwnData = operation({
   },
 })
 
-export const dataExportOperations = named({ exportMemberData, exportOwnData })
+/** The page, unmasked, for a person in the console who gives a reason. */
+const exportMemberPage = consoleOperation({
+  route: 'POST /console/v1/members/:memberId/data-export',
+  console: 'user',
+  roles: payroll,
+  params: Type.Object({ memberId: Id('member') }),
+  body: strictObject({ reason: RevealReason }),
+  async run(call, { download }) {
+    const { params, body } = call
+    return download(await exportOf(call, { memberId: params.memberId, isOwn: false, reason: body.reason }))
+  },
+})
+
+export const dataExportOperations = named({ exportMemberData, exportOwnData, exportMemberPage })
 
 async function exportOf(
   { partner, now, context, prefersHtml }: Call,
-  { memberId, isOwn }: { memberId: string; isOwn: boolean },
+  { memberId, isOwn, reason }: { memberId: string; isOwn: boolean; reason?: string },
 ): Promise<Download> {
   const sections = await openExport(context.db, { partner, memberId, isOwn, bankOf: context.bankOf, now })
-  const type = prefersHtml ? 'text/html' : 'application/json'
+  const isPage = prefersHtml || reason !== undefined
+  const type = isPage ? 'text/html' : 'application/json'
   return {
     headers: {
       'content-type': `${type}; charset=utf-8`,
       // Nothing in the page runs or loads.
       'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     },
-    parts: prefersHtml ? pageOf(sections) : jsonOf(sections),
-    disclosed: { action: 'member.data_export', resourceId: memberId, details: { count: 1, isOwn } },
+    parts: isPage ? pageOf(sections) : jsonOf(sections),
+    disclosed: { action: 'member.data_export', resourceId: memberId, details: { count: 1, isOwn, reason } },
   }
 }

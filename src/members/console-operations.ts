@@ -7,8 +7,7 @@ import { strictObject } from '../kernel/schemas.ts'
 import { payroll } from '../users/roles.ts'
 import { auditOf } from './audit.ts'
 import * as members from './members.ts'
-
-const Reason = Type.String({ pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$', minLength: 3, maxLength: 200 })
+import { RevealReason } from './schema.ts'
 
 const params = Type.Object({ memberId: Id('member') })
 
@@ -18,7 +17,7 @@ const revealAccount = consoleOperation({
   console: 'user',
   roles: payroll,
   params,
-  body: strictObject({ reason: Reason }),
+  body: strictObject({ reason: RevealReason }),
   async write(tx, { partner, params: { memberId }, body: { reason } }) {
     const { accountDetails, dob } = await members.find(tx, { partnerId: partner.id, memberId })
     if (accountDetails === null && dob === null)

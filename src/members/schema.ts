@@ -7,6 +7,9 @@ import { Email, schemasOf, WorkerId } from './fields.ts'
 
 const filterValuesMax = { maxItems: 100 }
 
+/** Why a person in the console wants to see what is masked. */
+export const RevealReason = Type.String({ pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$', minLength: 3, maxLength: 200 })
+
 export const MemberStatus = wordOf(['invited', 'active', 'inactive'], { title: 'MemberStatus' })
 export type MemberStatus = Static<typeof MemberStatus>
 

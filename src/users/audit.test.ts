@@ -31,6 +31,7 @@ const recorded: Record<string, Action[] | { because: string }> = {
   'POST /console/v1/invitations/accept': ['user.create', 'invitation.accept', 'user.sign_in'],
   'POST /console/v1/errors': { because: 'it writes to the log of the service' },
   'POST /console/v1/members/:memberId/account': ['member.reveal'],
+  'POST /console/v1/members/:memberId/data-export': ['member.data_export'],
   'PUT /console/v1/logo': ['partner.set_logo'],
   'DELETE /console/v1/logo': ['partner.remove_logo'],
   'POST /console/v1/members/:memberId/reinstate': ['member.reinstate'],
@@ -150,6 +151,7 @@ test('each change in the console leaves its rows once, with the user and the req
   expect((await does('POST /console/v1/members/:memberId/account', admin, reveal)).found).toMatchObject([
     { partnerId: harness.partner.id, resourceId: memberId, details: { lastFour: goodAccount.accountNumber.slice(-4) } },
   ])
+  await does('POST /console/v1/members/:memberId/data-export', admin, reveal)
   await harness.call('DELETE', `/v1/members/${memberId}`)
   const picture = Buffer.from('RIFF\x1e\0\0\0WEBPVP8L\x0a\0\0\0\x2f\x1f\0\0\0', 'latin1').toString('base64')
   await does('PUT /console/v1/logo', admin, { body: { data: picture } })

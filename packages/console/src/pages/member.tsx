@@ -15,13 +15,13 @@ import { useRoute } from 'preact-iso'
 import { act, actUnlessUndone, announce } from '../act.ts'
 import { api, partnerId, send } from '../api.ts'
 import { BadButton, Button, TextButton } from '../components/button.tsx'
-import { ExportButton, type ExportColumn } from '../components/export.tsx'
+import { download, ExportButton, type ExportColumn } from '../components/export.tsx'
 import { DayFilter, useFilters } from '../components/filters.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { Drawer, DrawerButton, Figure, KeyValuesPanel, Page, PendingPage } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
-import { ReasonButton } from '../components/reason.tsx'
+import { FormButton, ReasonButton } from '../components/reason.tsx'
 
 import { type Column, TablePanel } from '../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../components/values.tsx'
@@ -153,6 +153,18 @@ function Actions({ member: { memberId, firstName, status }, onChange }: { member
   if (!may('payroll')) return null
   return (
     <>
+      <FormButton
+        text="Data"
+        submit="Save the page"
+        title="Everything about this person"
+        about="A page for a request of access: profile, pay, withdrawals and who has seen them, with the whole account."
+        onSubmit={async ({ reason = '' }) => {
+          const path = `/console/v1/members/${memberId}/data-export`
+          download(`${memberId}.html`, await send('POST', path, { body: { reason } }))
+        }}
+      >
+        <Field label="Reason" name="reason" note="Recorded in the audit log with your name" isRequired />
+      </FormButton>
       <Button act={onChange}>Change</Button>
       {status !== 'inactive' && (
         <BadButton disabled={isOffboarding} act={offboard}>

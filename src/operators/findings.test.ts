@@ -281,7 +281,7 @@ test('a verification of the books is fine for a day, then a hint, and a warning 
   expect(of(ended({ checks: [found, { ...found, disagreement }] }))).toEqual([
     'warning: The books did not agree on 2026-11-19T10:00:00.000Z: Every balance is the sum of its rows',
   ])
-  expect(of(ended({ checks: null, problem: 'It took more than 60 minutes' }))).toEqual([
-    'warning: The verification of 2026-11-19T10:00:00.000Z was interrupted: It took more than 60 minutes',
+  expect(of(ended({ checks: null, problem: 'It failed; see the worker’s log' }))).toEqual([
+    'warning: The verification of 2026-11-19T10:00:00.000Z was interrupted: It failed; see the worker’s log',
   ])
 })

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -430,11 +431,34 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     for (const [button, field] of [
       ['Change', 'firstName'],
       ['Show', 'reason'],
+      ['Data', 'reason'],
     ] as const) {
       await page.getByRole('button', { name: button, exact: true }).click()
       await expect.poll(() => page.evaluate<string>(focused)).toBe(field)
       await page.keyboard.press('Escape')
     }
+    await close(page)
+  })
+
+  test('shows an account and a date of birth for a reason, and saves everything about a member as a page', async () => {
+    const { harness, open, close } = pages
+    const { memberId } = await withdraw(harness)
+    await harness.call('PATCH', `/v1/members/${memberId}`, { body: { dob: '1990-06-24' } })
+    const page = await open(`members/${memberId}`, { roles: ['payroll'] })
+    await page.getByText('••••-••-••').waitFor()
+    expect(await page.content()).not.toContain(goodAccount.accountNumber)
+    await page.getByRole('button', { name: 'Show', exact: true }).click()
+    await page.getByRole('dialog').getByLabel('Reason').fill('She asks which')
+    await page.getByRole('dialog').getByRole('button', { name: 'Show' }).click()
+    await page.getByText(goodAccount.accountNumber).waitFor()
+    await page.locator('time[datetime="1990-06-24"]').waitFor()
+    await page.getByRole('button', { name: 'Data', exact: true }).click()
+    await page.getByRole('dialog').getByLabel('Reason').fill('She asked for it')
+    const saving = page.waitForEvent('download')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save the page' }).click()
+    const saved = await saving
+    expect(saved.suggestedFilename()).toBe(`${memberId}.html`)
+    expect(readFileSync(await saved.path(), 'utf8')).toContain(goodAccount.accountNumber)
     await close(page)
   })
 

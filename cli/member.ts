@@ -1,4 +1,4 @@
-import type { InspectedMember, MemberId } from '../packages/console/src/generated/operator.ts'
+import type { InspectedMember, MemberErasure, MemberId } from '../packages/console/src/generated/operator.ts'
 import { name } from './arguments.ts'
 import { moneyInWords } from './money.ts'
 import { addServerOptions, OperatorCommand } from './operator-client.ts'
@@ -35,7 +35,39 @@ memberCommand
       result.released ? `${memberId} is released.` : `${memberId} was not held; nothing was changed.`,
   )
 
+memberCommand
+  .command('erase')
+  .description(
+    'Destroy what identifies an offboarded member, for ever. The books stay. Prints a signed receipt; keep it. See docs/operations/erasure.md.',
+  )
+  .argument('<member>', 'the member’s id, mem_…')
+  .option('--dry-run', 'only say what would be destroyed and kept, and what prevents it')
+  .examples('member erase mem_… --dry-run', 'member erase mem_…')
+  .prints(
+    (api, memberId: MemberId, { dryRun = false }: { dryRun?: boolean }) =>
+      api.eraseMemberOfPartner(memberId, { dryRun }),
+    result => erasureInWords(result),
+  )
+
 addServerOptions(memberCommand)
+
+function erasureInWords({ memberId, erasedAt, obstacles, destroyed, kept, receipt }: MemberErasure): string {
+  const listed = (title: string, lines: string[]) =>
+    lines.length === 0 ? [] : [title, ...lines.map(line => `  ${line}`), '']
+  return [
+    erasedAt === null ? `${memberId} was not erased.` : `${memberId} was erased on ${erasedAt}.`,
+    '',
+    ...listed('Prevents it:', obstacles),
+    ...listed('Destroyed:', destroyed),
+    ...listed(
+      'Kept:',
+      kept.map(({ what, until, rule }) => `${what} (${until === null ? 'for ever' : `until ${until}`}): ${rule}`),
+    ),
+    ...(receipt === null ? [] : ['Receipt:', receipt]),
+  ]
+    .join('\n')
+    .trimEnd()
+}
 
 function inWords({ bankAccount: account, refusal, ...member }: InspectedMember): string {
   return sheet({

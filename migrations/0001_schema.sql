@@ -286,11 +286,11 @@ create table members (
   last_name text not null,
   tier text not null,
   -- The e-mail, the phone number, the worker id, the day of birth and the gender, sealed with the member's profile key.
-  profile bytea not null,
+  profile bytea,
   -- Sealed with the member's payment key; null if there is none.
   account bytea,
   -- By which values are found and compared without being opened; see Fingerprints.
-  email_fingerprint bytea not null check (octet_length(email_fingerprint) = 16),
+  email_fingerprint bytea check (octet_length(email_fingerprint) = 16),
   worker_id_fingerprint bytea check (octet_length(worker_id_fingerprint) = 16),
   account_details_fingerprint bytea check (octet_length(account_details_fingerprint) = 16),
   phone_fingerprint bytea check (octet_length(phone_fingerprint) = 16),
@@ -308,8 +308,16 @@ create table members (
   instructed_at timestamptz not null,
   -- The sequence of the latest event. The member is inserted together with the first.
   event_count integer not null default 1,
+  -- When everything that identifies the member was destroyed. The row stays, because the books refer to it.
+  erased_at timestamptz,
   primary key (partner_id, id),
   foreign key (partner_id, tier) references tiers,
+  constraint erased_or_complete check (
+    case when erased_at is null then profile is not null and email_fingerprint is not null
+         else status = 'inactive' and first_name = '' and last_name = ''
+              and num_nonnulls(profile, account, email_fingerprint, worker_id_fingerprint, account_details_fingerprint,
+                               phone_fingerprint, dob_fingerprint, gender_fingerprint, account_refused, review_reason) = 0
+    end),
   constraint one_member_per_worker_id unique (partner_id, worker_id_fingerprint),
   constraint account_has_a_fingerprint check ((account is null) = (account_details_fingerprint is null))
 );
@@ -349,6 +357,14 @@ create trigger changed_account_is_not_refused before update of account_details_f
     old.account_refused is not null and old.account_details_fingerprint is distinct from new.account_details_fingerprint)
   execute function clear_refused_account();
 
+create function refuse_change_of_erased() returns trigger language plpgsql as $$
+begin
+  raise exception 'an erased member never changes'
+    using errcode = 'check_violation', constraint = 'erased_members_never_change', table = tg_table_name;
+end $$;
+create trigger members_stay_erased before update on members
+  for each row when (old.erased_at is not null) execute function refuse_change_of_erased();
+
 -- The keys of members, wrapped with the installation's key. A sealed value is lost in every copy and backup of the other tables once its
 -- key is destroyed, so dumps of the data leave this table out.
 create table member_keys (
@@ -360,6 +376,21 @@ create table member_keys (
   payment_key bytea,
   primary key (partner_id, member_id)
 );
+
+-- What is left to know of an erased member: the receipt, and until when the payment key is kept.
+create table member_erasures (
+  partner_id id not null,
+  member_id id not null,
+  erased_at timestamptz not null,
+  -- Signed; a repeated erasure returns it again.
+  receipt text not null,
+  -- When the law no longer wants to know to whom was paid. Null if the payment key was destroyed with the rest.
+  payments_kept_until timestamptz,
+  payment_key_destroyed_at timestamptz,
+  primary key (partner_id, member_id),
+  foreign key (partner_id, member_id) references members
+);
+create index member_erasures_due on member_erasures (payments_kept_until) where payment_key_destroyed_at is null;
 
 -- A partner's members by tier and status: counts, and the changes not yet added to them. Counting a million members takes a quarter of
 -- a second. A change is a separate row, so that concurrent writes to a partner's members do not wait for each other.
@@ -2226,7 +2257,8 @@ create table idempotency_keys (
   fingerprint bytea not null,
   operation text not null,
   status integer,
-  -- The headers as JSON, a line feed and the body; sealed, since responses have personal data and tokens of member sessions.
+  -- The headers as JSON, a line feed and the body; sealed, since responses have personal data and tokens of member sessions. Null
+  -- while the request runs, and after its member was erased: the request is then never run again.
   answer bytea,
   resource_id text,
   created_at timestamptz not null,
@@ -2235,6 +2267,9 @@ create table idempotency_keys (
   constraint an_answer_has_a_status check ((answer is null) = (status is null))
 );
 create index idempotency_keys_expired on idempotency_keys (expires_at);
+-- For erasing a member: requests about members, and reads, which show members too. Neither has the requests that are frequent.
+create index idempotency_keys_of_members on idempotency_keys (partner_id, resource_id) where resource_id like 'mem\_%';
+create index idempotency_keys_of_reads on idempotency_keys (partner_id) where operation like 'get%';
 
 -- The partner's requests of the last days, so that a developer can find one without asking the operator. No bodies, no queries,
 -- nothing personal. Written in batches, deleted after a week, never updated. No foreign key: each batch would lock the partner.

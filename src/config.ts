@@ -105,6 +105,11 @@ export const Settings = Type.Object({
     description:
       'The installation’s key itself instead of a file: 32 bytes in base64, for example from `openssl rand -base64 32`.',
   }),
+  MIDMONTH_ERASURE_JOURNAL: Type.String({
+    default: '',
+    description:
+      'Path of the journal of erased members, by which a database that is restored from a backup erases them again; see docs/operations/erasure.md. All processes that serve the API need the same file. If empty, the file is `erasures.jsonl` beside the installation’s key file.',
+  }),
   MIDMONTH_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',
     enum: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],

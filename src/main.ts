@@ -12,6 +12,8 @@ import { startEmbeddedPostgres } from './database/embedded.ts'
 import { type AppRole, describeExcess } from './database/grants.ts'
 import { migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
+import { eraseAgain } from './erasure/erasure.ts'
+import { journalFileOf } from './erasure/journal.ts'
 import { type Listening, ListenProblem, listen } from './http/server/listening.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { currencies } from './kernel/money.ts'
@@ -42,6 +44,8 @@ export type Database = Databases & {
   dataDir: string | undefined
   /** Where the installation's key is. */
   keySource: KeySource
+  /** The path of the journal of erasures. */
+  erasureJournal: string
   psqlHint: string | undefined
 }
 
@@ -66,7 +70,9 @@ export async function openDatabase(
       'DATABASE_OWNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
     )
   const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
-  const keySource = keySourceOf(settings, { dataDir: embedded?.dataDir ?? path.join(checkoutDir, 'data') })
+  const dataDir = embedded?.dataDir ?? path.join(checkoutDir, 'data')
+  const keySource = keySourceOf(settings, { dataDir })
+  const erasureJournal = journalFileOf(settings, { keySource, dataDir })
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
   const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
   const databases = connect(as === 'app' ? appConnection : ownerConnection, {
@@ -93,7 +99,7 @@ export async function openDatabase(
   return {
     ...databases,
     ...{ ownerConnection, appRole: appRoleOf(appConnection) },
-    ...{ dataDir: embedded?.dataDir, keySource, psqlHint: embedded?.psqlHint, close },
+    ...{ dataDir: embedded?.dataDir, keySource, erasureJournal, psqlHint: embedded?.psqlHint, close },
   }
 }
 
@@ -151,12 +157,12 @@ export async function migrateDatabase({
 }
 
 /**
- * Ensures that the schema is up to date, and opens the installation's key.
+ * Ensures that the schema is up to date, opens the installation's key, and erases the members again that a restored database still has.
  * @param mayMigrate false if the operator migrates, with `midmonth migrate`
  * @throws Error with a message for the operator
  */
 export async function prepare(
-  { db, ownerConnection, appRole, keySource }: Database,
+  { db, ownerConnection, appRole, keySource, erasureJournal }: Database,
   {
     mayMigrate,
     log,
@@ -175,7 +181,10 @@ export async function prepare(
     }
   }
   await requireSchema(db)
-  return await openSealer(db, keySource)
+  const sealer = await openSealer(db, keySource)
+  const erasedCount = await eraseAgain(db, { journal: erasureJournal })
+  if (erasedCount > 0) log.warn({ count: erasedCount }, 'erased members again that the database was restored with')
+  return sealer
 }
 
 /** @throws Error with a message for the operator if the schema is not that of this version */
@@ -192,13 +201,13 @@ const ownerConnectionsMax = 3
 
 /** What the operations of operators run on, in the process of a command. */
 export async function operatorContext(
-  { db, batchDb, withCopying, keySource }: Database,
+  { db, batchDb, withCopying, keySource, erasureJournal }: Database,
   { settings, sealer, log }: { settings: Settings; sealer: Sealer; log: Logger },
 ): Promise<InstallationContext> {
   const rails = await readRails(settings)
   const bankOf = banksOf(settings, rails)
   return {
-    ...{ db, batchDb, withCopying, sealer, log, now: systemClock, mode: settings.MIDMONTH_MODE },
+    ...{ db, batchDb, withCopying, sealer, log, now: systemClock, mode: settings.MIDMONTH_MODE, erasureJournal },
     ...{ bankOf, rails, banks: banksOn(rails, bankOf), installation: installationOf(settings, { keySource }) },
   }
 }
@@ -264,6 +273,7 @@ export async function run(
             console: await consoleOf(settings),
             bankOf: banksOf(settings, rails),
             recordRequest: requestLog?.record,
+            erasureJournal: database.erasureJournal,
           },
           {
             hasDocs: settings.MIDMONTH_DOCS === 'on',

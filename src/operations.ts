@@ -1,4 +1,5 @@
 import { dataExportOperations } from './data-export/operations.ts'
+import { erasureOperations } from './erasure/operations.ts'
 import { eventOperations } from './events/operations.ts'
 import { reportConsoleError } from './http/console/error-operations.ts'
 import { sheetOperations } from './http/console/sheet-operations.ts'
@@ -57,6 +58,7 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...tierOperations,
   ...withdrawalOperations,
   ...memberOperations,
+  ...erasureOperations,
   ...memberImportOperations,
   ...dataExportOperations,
   ...memberSessionOperations,

@@ -44,6 +44,7 @@ const slices = [
   'bank-accounts',
   'closing',
   'data-export',
+  'erasure',
   'fees',
   'float',
   'member-imports',
@@ -201,6 +202,7 @@ const owners: Record<string, string> = {
   tier_versions: 'tiers',
   members: 'members',
   member_keys: 'members',
+  member_erasures: 'erasure',
   member_counts: 'members',
   member_count_changes: 'members',
   metadata: 'metadata',
@@ -314,6 +316,22 @@ test('inserts, updates and deletes name only tables that the slice owns', () => 
 /** Reads of another slice's tables, each with the reason why it does not go through that slice's module. */
 const tableReads: Record<string, { [table: string]: string }> = {
   closing: { ledger_balances: 'finds the members with unused pay of an ended cycle, page by page' },
+  erasure: {
+    ledger_balances:
+      'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+    ledger_deductions:
+      'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+    members: 'finds the members of the journal that a restored database still has',
+    pay_cycles: 'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+    pay_run_lines: 'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+    pay_runs: 'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+    payout_exceptions:
+      'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+    payouts: 'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+    withdrawal_intents:
+      'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+    withdrawals: 'decides under the member’s lock whether anything about the member is unfinished, in one statement',
+  },
   events: {
     metadata: 'adds the metadata of their objects to the events that it numbers, in one statement',
     partners: 'lists the feeds that have events without a position',

@@ -36,6 +36,7 @@ export const actions = [
   'member.read',
   'member.export',
   'member.data_export',
+  'member.erase',
   'member_session.create',
   'metadata.set',
   'member_job.create',

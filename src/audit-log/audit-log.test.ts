@@ -21,6 +21,7 @@ const recorded: Record<string, Action | { because: string }> = {
   replaceMember: 'member.replace',
   removeMember: 'member.offboard',
   activateMember: 'member.activate',
+  eraseMember: 'member.erase',
   createJob: 'member_job.create',
   createJobFromCsv: 'member_job.create',
   createJobFromCsvV2: 'member_job.create',
@@ -204,6 +205,10 @@ test('each change through the API leaves one row with actor, action, before and 
   await call('createSettlement', 'POST', `/v1/pay/cycles/${payCycle.id}/settlement`, {
     body: { deductions: [{ memberId, taken: gbp(4_000) }] },
   })
+  const leaving = { body: { ...newMember, email: 'leaving@example.com', workerId: null } }
+  const left = `/v1/members/${(await call('inviteMember', 'POST', '/v1/members', leaving)).body.memberId}`
+  await call('removeMember', 'DELETE', left)
+  await call('eraseMember', 'POST', `${left}/erase`)
 
   expect([...new Set(seen)].sort(), 'every writing operation was called').toEqual(Object.keys(recorded).sort())
   const found = await entries(mine)
@@ -244,7 +249,7 @@ test('each change through the API leaves one row with actor, action, before and 
     plan: { invite: 0, update: 1, reinstate: 0, offboard: 0, unchanged: 0 },
     needsReview: false,
   })
-  expect(found.at(-1)).toMatchObject({
+  expect(found.at(-4)).toMatchObject({
     action: 'pay_cycle.settle',
     resourceKind: 'pay_cycle',
     resourceId: payCycle.id,

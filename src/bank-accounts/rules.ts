@@ -1,4 +1,5 @@
 import { isValidIBAN } from 'ibantools'
+import type { Currency } from '../kernel/money.ts'
 import { checkModulus } from './modulus.ts'
 
 /** A UK account. `sortCode` is 6 digits and `accountNumber` 8, without hyphens and spaces. */
@@ -53,4 +54,15 @@ export type AccountColumns = {
 
 export function toColumns(account: BankAccount | null): AccountColumns {
   return { accountHolder: null, sortCode: null, accountNumber: null, iban: null, ...account }
+}
+
+/**
+ * Stands for the account of a past payment whose key was destroyed. It has the shape of an account of the currency, so that clients can
+ * still read the response, but no bank has such an account: see `check`.
+ */
+export function erasedAccount(currency: Currency): BankAccount {
+  const accountHolder = '(erased)'
+  return currency === 'GBP'
+    ? { accountHolder, sortCode: '000000', accountNumber: '00000000' }
+    : { accountHolder, iban: `XX00${'0'.repeat(14)}` }
 }

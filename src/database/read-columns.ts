@@ -43,6 +43,7 @@ const readable = {
   memberCountChanges: 'partnerId id tier status change',
   memberCounts: 'partnerId tier status count',
   memberImportProgress: 'partnerId importId stepsDone',
+  memberErasures: 'partnerId memberId erasedAt paymentsKeptUntil paymentKeyDestroyedAt',
   memberImportRows: 'partnerId importId row newMemberId firstName lastName tier enablePayroll faults',
   memberImportSteps: 'partnerId importId step action memberId fault',
   memberImports:
@@ -50,7 +51,7 @@ const readable = {
   memberKeys: 'partnerId memberId',
   memberSessions: 'partnerId id memberId keyId scope origin createdAt expiresAt',
   members:
-    'partnerId id status firstName lastName tier enablePayroll createdAt updatedAt instructedAt accountRefused reviewReason eventCount',
+    'partnerId id status firstName lastName tier enablePayroll createdAt updatedAt instructedAt accountRefused reviewReason eventCount erasedAt',
   metadata: 'partnerId kind resourceId key value position memberId withdrawalIntentId payRunId webhookId',
   operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
   partnerLogos: 'partnerId mediaType bytes changedAt',
@@ -132,6 +133,7 @@ const withheld = {
   apiKeys: 'hash',
   idempotencyKeys: 'fingerprint answer',
   installationKeys: 'wrapped',
+  memberErasures: 'receipt',
   memberImportRows:
     'profile account emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint profileKey paymentKey',
   memberImportSteps: 'command',

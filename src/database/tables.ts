@@ -311,6 +311,14 @@ export type DB = {
     status: string
     count: bigint
   }
+  memberErasures: {
+    partnerId: string
+    memberId: string
+    erasedAt: Date
+    receipt: string
+    paymentsKeptUntil: Date | null
+    paymentKeyDestroyedAt: Date | null
+  }
   memberImportProgress: {
     partnerId: string
     importId: string
@@ -394,9 +402,9 @@ export type DB = {
     firstName: string
     lastName: string
     tier: string
-    profile: Buffer
+    profile: Buffer | null
     account: Buffer | null
-    emailFingerprint: Buffer
+    emailFingerprint: Buffer | null
     workerIdFingerprint: Buffer | null
     accountDetailsFingerprint: Buffer | null
     phoneFingerprint: Buffer | null
@@ -409,6 +417,7 @@ export type DB = {
     updatedAt: Date
     instructedAt: Date
     eventCount: Generated<number>
+    erasedAt: Date | null
   }
   metadata: {
     partnerId: string

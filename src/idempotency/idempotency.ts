@@ -3,7 +3,7 @@ import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { onOnePartner } from '../database/one-partner.ts'
-import { Problem, problem } from '../kernel/errors.ts'
+import { conflict, Problem, problem } from '../kernel/errors.ts'
 import { retentionKinds } from '../kernel/retention.ts'
 import type { Sealer } from '../sealing/sealer.ts'
 import { inScope, type Old } from '../worker/task.ts'
@@ -42,7 +42,7 @@ export type BatchClaim<Result> = Claim & { responseOf(result: Result): StoredRes
 export type KeyRecord = { claim: Claim; response: StoredResponse }
 
 /** A retry after that is a new request. */
-const keyLifeMs = retentionKinds.replays.days * 86_400_000
+export const keyLifeMs = retentionKinds.replays.days * 86_400_000
 
 /**
  * Claims the key for the work that follows in this transaction, before `complete`. Waits for an uncommitted record of the
@@ -121,14 +121,14 @@ type Earlier = {
   place: number
   isExpired: boolean
   fingerprint: Buffer
-  status: number
-  answer: Buffer
+  status: number | null
+  answer: Buffer | null
   resourceId: string | null
 }
 
 /**
- * Finds the earlier outcome of each request: undefined, its response, or the refusal `IdempotencyKeyReused`. Deletes expired
- * records, so that `recordSql` can insert their keys.
+ * Finds the earlier outcome of each request: undefined, its response, or a refusal: `IdempotencyKeyReused`, or `Conflict` if the
+ * response was erased. Deletes expired records, so that `recordSql` can insert their keys.
  */
 export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
   const asked = claims.filter(each => each !== undefined)
@@ -147,6 +147,8 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
     if (found === undefined || each === undefined) return undefined
     const { fingerprint, status, answer, resourceId } = found
     if (!fingerprint.equals(each.fingerprint)) return reused()
+    // Only an erasure commits a record without a response.
+    if (status === null || answer === null) return erased()
     return new Replay({ status, resourceId, ...opened(each, answer) })
   })
 }
@@ -199,6 +201,27 @@ export function recordsOf<Result extends object>(
   })
 }
 
+/**
+ * Erases the stored responses of requests about a member. Their keys stay taken, so that a repeated request never runs again. Forgets
+ * the reads of this partner, such as lists: they show other members too, and reading again is harmless.
+ * @param recentIds the member's intents and withdrawals of the last `keyLifeMs`, whose responses may still be stored
+ */
+export async function eraseResponses(
+  tx: Tx,
+  { partnerId, memberId, recentIds }: { partnerId: string; memberId: string; recentIds: string[] },
+): Promise<void> {
+  await sql`
+    update idempotency_keys set status = null, answer = null
+     where partner_id = ${partnerId} and resource_id = ${memberId} and resource_id like 'mem\\_%'`.execute(tx)
+  await sql`
+    delete from idempotency_keys
+     where partner_id = ${partnerId} and operation like 'get%' and answer is not null`.execute(tx)
+  if (recentIds.length === 0) return
+  await sql`
+    update idempotency_keys set status = null, answer = null
+     where partner_id = ${partnerId} and resource_id = any(${recentIds}::text[])`.execute(tx)
+}
+
 /** SQL that finds the records of keys that were first used before an instant. */
 export const oldKeys = ({ before, countMax, scope }: Old) => sql`
   select partner_id, key from idempotency_keys
@@ -244,6 +267,13 @@ export function stillRunning(): Problem {
     'A request with this idempotency key is still being processed; try again in a second',
     {},
     { 'retry-after': '1' },
+  )
+}
+
+/** The refusal of a repeated request whose response was erased with the member that it was about. */
+function erased(): Problem {
+  return conflict(
+    'The member of this request was erased, and with them the response; the request is not run again. Use a new key for a new request',
   )
 }
 

@@ -163,7 +163,7 @@ async function match(
         from (select * from joined where member_id is null) o
         left join members w on w.partner_id = ${partnerId} and w.worker_id_fingerprint = o.worker_id_fingerprint
         left join (select email_fingerprint, max(id) as id from members
-                    where partner_id = ${partnerId} and status = 'inactive' group by email_fingerprint) f
+                    where partner_id = ${partnerId} and status = 'inactive' and erased_at is null group by email_fingerprint) f
                on f.email_fingerprint = o.email_fingerprint
     ), counted as (
       select new_rows, new_rows * 2 > row_count as are_mostly_new, members_before

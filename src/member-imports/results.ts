@@ -89,7 +89,7 @@ function ofOthers({ partnerId, importId }: Asked) {
            s.member_id as step_member_id, s.fault as message, ${memberColumns('p', 'k')}
       from member_imports i
       join member_import_steps s on s.partner_id = i.partner_id and s.import_id = i.id
-      left join members p on p.partner_id = s.partner_id and p.id = s.member_id
+      left join members p on p.partner_id = s.partner_id and p.id = s.member_id and p.erased_at is null
       left join member_keys k on k.partner_id = s.partner_id and k.member_id = p.id
      where i.partner_id = ${partnerId} and i.id = ${importId} and s.step > i.row_to`
 }

@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import type { Change } from './rules.ts'
+import type { Change, Member } from './rules.ts'
 import type { MemberStatus } from './schema.ts'
 
 /** How many members of a tier have a status. */
@@ -19,10 +19,13 @@ export async function readCounts(db: Reader, partnerId: string): Promise<Count[]
   return rows
 }
 
+/** A change of a member as far as it is counted. `after` is undefined for a member who was erased. */
+type CountedChange = { [When in keyof Change]: Pick<Member, 'tier' | 'status'> | undefined }
+
 /** Records what changes do to the counts, in the transaction that makes them. */
 export async function recordCounts(
   tx: Tx,
-  { partnerId, changes }: { partnerId: string; changes: Change[] },
+  { partnerId, changes }: { partnerId: string; changes: CountedChange[] },
 ): Promise<void> {
   const byKey = new Map<string, Count>()
   const add = ({ tier, status }: Omit<Count, 'count'>, change: 1 | -1) => {
@@ -32,7 +35,7 @@ export async function recordCounts(
   }
   for (const { before, after } of changes) {
     if (before !== undefined) add(before, -1)
-    add(after, 1)
+    if (after !== undefined) add(after, 1)
   }
   const changed = [...byKey.values()].filter(({ count }) => count !== 0)
   if (changed.length === 0) return
@@ -82,5 +85,6 @@ export async function recount(tx: Tx, partnerId: string): Promise<void> {
       delete from member_count_changes where partner_id = ${partnerId}
     )
     insert into member_count_changes (partner_id, tier, status, change)
-    select partner_id, tier, status, count(*) from members where partner_id = ${partnerId} group by 1, 2, 3`.execute(tx)
+    select partner_id, tier, status, count(*) from members
+     where partner_id = ${partnerId} and erased_at is null group by 1, 2, 3`.execute(tx)
 }

@@ -2,8 +2,14 @@ import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Currency } from '../kernel/money.ts'
 import type { MemberStatus } from './schema.ts'
 
-/** `instructedAt`: when the partner gave the instruction behind the latest change. */
-export type LockedMember = { id: string; status: MemberStatus; currency: Currency; instructedAt: Date }
+/** `instructedAt`: when the partner gave the instruction behind the latest change. `isErased`: for callers other than the books, the member does not exist. */
+export type LockedMember = {
+  id: string
+  status: MemberStatus
+  currency: Currency
+  instructedAt: Date
+  isErased: boolean
+}
 
 type OfMembers = { partnerId: string; memberIds: string[] }
 
@@ -29,7 +35,8 @@ export async function lockMembers(
   { partnerId, memberIds, waits = true }: OfMembers & { waits?: boolean },
 ): Promise<LockedMember[]> {
   const { rows } = await sql<LockedMember>`
-    select m.id, m.status, ${currencyOfMember} as currency, m.instructed_at from members m
+    select m.id, m.status, ${currencyOfMember} as currency, m.instructed_at, m.erased_at is not null as is_erased
+      from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])
      ${waits ? lockOfMembers.waiting : lockOfMembers.skipping}`.execute(tx)
   return rows

@@ -87,6 +87,7 @@ export async function requireMember(db: Reader, { partnerId, memberId }: OfMembe
     .select('id')
     .where('partnerId', '=', partnerId)
     .where('id', '=', memberId)
+    .where('erasedAt', 'is', null)
     .executeTakeFirst()
   if (member === undefined) throw memberNotFound(memberId)
 }
@@ -237,6 +238,7 @@ export async function count(db: Reader, { partnerId, filter }: Filtered): Promis
     .selectFrom('members')
     .select(sql<number>`count(*)::integer`.as('total'))
     .where('partnerId', '=', partnerId)
+    .where('erasedAt', 'is', null)
     .where(matching(db, { partnerId, filter }))
     .executeTakeFirstOrThrow()
   return total

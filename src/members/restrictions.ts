@@ -15,7 +15,7 @@ export type Restriction = 'account_refused' | 'review'
 export type Restrictions = { accountRefused: string | null; reviewReason: string | null }
 
 /**
- * Restricts a locked member. If the account was changed since the payment, the new account is not refused: the bank's reason is
+ * Restricts a locked member, unless the member was erased. If the account was changed since the payment, the new account is not refused: the bank's reason is
  * not about it.
  * @param account the account that the payment was made to
  */
@@ -31,7 +31,8 @@ export async function restrict(
 ): Promise<void> {
   if (restriction === 'review') {
     await sql`
-      update members set review_reason = ${reason} where partner_id = ${partnerId} and id = ${memberId}`.execute(tx)
+      update members set review_reason = ${reason}
+       where partner_id = ${partnerId} and id = ${memberId} and erased_at is null`.execute(tx)
     return
   }
   await sql`
@@ -51,6 +52,7 @@ export async function release(tx: Tx, { partnerId, memberId }: OfMember): Promis
     .select(['accountRefused', 'reviewReason'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', memberId)
+    .where('erasedAt', 'is', null)
     .forNoKeyUpdate()
     .executeTakeFirst()
   if (before === undefined) throw memberNotFound(memberId)

@@ -52,7 +52,7 @@ export const plainColumns = columnSpecs.flatMap(({ field, sealedAs, ...spec }) =
 /** The columns that hold a profile. */
 const storedColumns: readonly string[] = [...plainColumns.map(({ name }) => name), ...sealedColumns]
 
-/** Selects a partner's members with the columns that `memberReader` reads. */
+/** Selects a partner's members with the columns that `memberReader` reads. Erased members are not selected. */
 export function select(db: Reader, partnerId: string) {
   return (
     db
@@ -72,6 +72,7 @@ export function select(db: Reader, partnerId: string) {
       .select(['id', 'status', 'profile', 'account', 'profileKey', 'paymentKey'])
       .select(plainColumns.map(({ field }) => field))
       .where('members.partnerId', '=', partnerId)
+      .where('members.erasedAt', 'is', null)
   )
 }
 

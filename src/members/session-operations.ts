@@ -60,7 +60,7 @@ const createMemberSession = operation({
     const { memberId, scope, origin = null, expiresInSeconds: seconds = sessionLimits.secondsMax } = body
     return await write(async tx => {
       const [member] = await lockMembers(tx, { partnerId: partner.id, memberIds: [memberId] })
-      if (member === undefined) throw memberNotFound(memberId)
+      if (member === undefined || member.isErased) throw memberNotFound(memberId)
       if (member.status === 'inactive')
         throw problem('Conflict', 'The member was offboarded; reinstate the member first')
       const asked = { partnerId: partner.id, keyId, mode, memberId, scope, origin, seconds, now: receivedAt }

@@ -70,6 +70,15 @@ export async function replace(
   return before
 }
 
+/** Deletes the metadata of some objects. */
+export async function eraseAll(
+  tx: Tx,
+  { partnerId, resourceIds }: { partnerId: string; resourceIds: string[] },
+): Promise<void> {
+  await sql`
+    delete from metadata where partner_id = ${partnerId} and resource_id = any(${resourceIds}::text[])`.execute(tx)
+}
+
 /**
  * SQL condition: the object has each of these keys with this value.
  * @param resourceId SQL of the object's id

@@ -57,6 +57,7 @@ const recorded: Record<string, Action | { because: string }> = {
   verifyLedger: 'ledger.verify',
   recordBackup: 'backup.record',
   releaseMember: 'member.release',
+  eraseMemberOfPartner: 'member.erase',
 }
 
 const rail = euroRail({ automatic: null })
@@ -305,6 +306,9 @@ test.each([
     expect((await does('releaseMember', `POST /members/${memberId}/release`, checked)).details).toMatchObject({
       ...{ before: { reviewReason: 'MD07' }, reason: 'the bank confirmed it' },
     })
+    await harness.call('DELETE', `/v1/members/${memberId}`)
+    const erased = await does('eraseMemberOfPartner', `POST /members/${memberId}/erase`)
+    expect(erased.details).toEqual({ paymentsKeptUntil: null })
     await does('holdRail', 'POST /rails/euro-files/hold')
     await does('releaseRail', 'POST /rails/euro-files/release')
     const { id: batchId, references } = batches[index] as (typeof batches)[number]

@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { Type } from 'typebox'
 import { check, lastFour } from '../bank-accounts/rules.ts'
 import type { Reader } from '../database/database.ts'
+import { bodyOf } from '../erasure/bodies.ts'
+import { erase, preview, withJournal } from '../erasure/erasure.ts'
+import { EraseQuery, MemberErasure } from '../erasure/schema.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
@@ -116,7 +119,31 @@ const releaseMember = operation({
   },
 })
 
-export const operatorMemberOperations = named({ inspectMember, releaseMember })
+const eraseMemberOfPartner = operation({
+  route: 'POST /operator/v1/members/:memberId/erase',
+  summary: 'Erase a member of any partner',
+  description: 'As the partner does with `POST /v1/members/{memberId}/erase`. Idempotent.',
+  params,
+  query: EraseQuery,
+  success: { description: 'What was destroyed and what is kept, with a signed receipt.', schema: MemberErasure },
+  problems: ['MemberNotFound'],
+  async run(call, { read, write }) {
+    const { params, query, context } = call
+    const { db, sealer, erasureJournal: journal } = context
+    const partnerId = await ownerOf(db, params.memberId)
+    const of = { partnerId, ...params, now: await partnerNow(db, call, partnerId) }
+    if (query.dryRun)
+      return await read(async reader => ({ body: bodyOf(sealer, params.memberId, await preview(reader, of)) }))
+    return await withJournal({ db, journal }, recordOutside =>
+      write(async tx => {
+        const { receipt, audit } = await erase(tx, { ...of, recordOutside })
+        return { body: bodyOf(sealer, params.memberId, { receipt }), resourceId: params.memberId, audit }
+      }),
+    )
+  },
+})
+
+export const operatorMemberOperations = named({ inspectMember, releaseMember, eraseMemberOfPartner })
 
 /** The partner of a member. @throws Problem `MemberNotFound` */
 async function ownerOf(db: Reader, memberId: string): Promise<string> {

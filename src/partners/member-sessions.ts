@@ -153,6 +153,14 @@ export async function listSessions(
   return rows
 }
 
+/** Deletes all sessions of a member. */
+export async function deleteSessionsOf(
+  tx: Tx,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<void> {
+  await sql`delete from member_sessions where partner_id = ${partnerId} and member_id = ${memberId}`.execute(tx)
+}
+
 /**
  * Deletes at most `countMax` sessions that expired some time ago.
  * @returns the number of deleted sessions

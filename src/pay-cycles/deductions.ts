@@ -36,7 +36,8 @@ export async function count(db: Reader, of: OfCycle): Promise<number> {
   return (await ledger.sumCycle(db, of)).reduce((sum, { deductions }) => sum + deductions, 0)
 }
 
-export type DeductionWithWorker = Deduction & { workerId: string | null; email: string }
+/** The e-mail is null for a member who was erased. */
+export type DeductionWithWorker = Deduction & { workerId: string | null; email: string | null }
 
 /** Yields the whole list in chunks that never split a member. */
 export async function* listAll(db: Reader, of: OfCycle): AsyncGenerator<DeductionWithWorker[]> {
@@ -55,8 +56,9 @@ export async function* listAll(db: Reader, of: OfCycle): AsyncGenerator<Deductio
        order by d.member_id, d.currency`.execute(db)
     if (rows.length === 0) return
     yield rows.map(({ profile, profileKey, ...deduction }) => {
-      const opened = open({ id: deduction.memberId, profile, profileKey })
-      return { ...deduction, workerId: opened.workerId, email: opened.email }
+      if (profile === null) return { ...deduction, workerId: null, email: null }
+      const { workerId, email } = open({ id: deduction.memberId, profile, profileKey })
+      return { ...deduction, workerId, email }
     })
     after = rows.at(-1)?.memberId ?? after
   }

@@ -379,7 +379,7 @@ function notFound(): Problem {
 // are inserted: their foreign keys would take a weaker lock on the members first.
 async function lockPayees(tx: Tx, { partnerId, lines }: { partnerId: string; lines: Line[] }): Promise<Payees> {
   const members = await lockMembers(tx, { partnerId, memberIds: memberIdsOf(lines) })
-  return new Map(members.map(member => [member.id, member]))
+  return new Map(members.filter(({ isErased }) => !isErased).map(member => [member.id, member]))
 }
 
 // The caller has locked the members. Unused pay of an ended cycle is not available; posting releases it.

@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { createHmac, createPrivateKey, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
 
 /**
@@ -24,6 +24,8 @@ const version = 1
 const saltBytes = 16
 const fingerprintBytes = 16
 const headerBytes = 2 + saltBytes
+// PKCS #8 of an Ed25519 key up to its 32 bytes. Source: RFC 8410, section 7
+const ed25519Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 const limits = {
   // NIST SP 800-38D, 8.3: at most 2^32 values with random IVs under one key. A busy installation would reach that in weeks.
@@ -44,6 +46,8 @@ export class Sealer {
   /** Signs the tokens that identify browsers used to sign in to the console. */
   readonly browserKey: Buffer
   private readonly fingerprintKey: KeyObject
+  /** Ed25519: signs the receipts of erasures. */
+  readonly receiptKey: KeyObject
 
   /** @param keys at least one; the last one seals, and all open */
   constructor(keys: readonly [InstallationKey, ...InstallationKey[]]) {
@@ -55,6 +59,13 @@ export class Sealer {
     this.fingerprintKey = createSecretKey(
       Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth fingerprints', keyBytes)),
     )
+    // Derived from the first key, so that earlier receipts can still be checked when a key is added.
+    const seed = Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth receipts', keyBytes))
+    this.receiptKey = createPrivateKey({
+      key: Buffer.concat([ed25519Prefix, seed]),
+      format: 'der',
+      type: 'pkcs8',
+    })
   }
 
   /** The keys, to create an equal sealer in another thread of this process. */

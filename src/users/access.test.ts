@@ -49,7 +49,7 @@ const idsOf: Record<string, string> = {
 }
 const fill = (path: string, ids: Record<string, string | undefined> = {}) =>
   path.replace(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? idsOf[name] ?? 'unknown')
-const memberWrites = ['activateMember', 'inviteMember', 'removeMember', 'replaceMember', 'updateMember']
+const memberWrites = ['activateMember', 'eraseMember', 'inviteMember', 'removeMember', 'replaceMember', 'updateMember']
 
 test('on a live installation a viewer changes nothing, support only cancels, and a developer sees no member', () => {
   expect(allowedTo('viewer').filter(each => writes.includes(each))).toEqual([])

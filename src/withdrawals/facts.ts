@@ -67,7 +67,7 @@ export async function readFacts<A extends FactsQuery>(
              with ordinality as a (partner_id, member_id, place)
       join partners p on p.id = a.partner_id
       left join pay_cycles c on c.partner_id = p.id and c.status = 'Open' ${onOnePartner('c', asked)}
-      left join members m on m.partner_id = p.id and m.id = a.member_id ${onOnePartner('m', asked)}
+      left join members m on m.partner_id = p.id and m.id = a.member_id and m.erased_at is null ${onOnePartner('m', asked)}
       left join member_keys k on k.partner_id = p.id and k.member_id = m.id ${onOnePartner('k', asked)}
       left join tiers t on t.partner_id = p.id and t.name = m.tier ${onOnePartner('t', asked)}
       left join tier_versions v on v.partner_id = p.id and v.tier = t.name and v.version = t.version ${onOnePartner('v', asked)}

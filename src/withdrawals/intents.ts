@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { requireAccount } from '../bank-accounts/sealed-account.ts'
+import { erasedAccount } from '../bank-accounts/rules.ts'
+import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
@@ -12,6 +13,7 @@ import { type Money, toWire } from '../kernel/money.ts'
 import { addMinutes } from '../kernel/time.ts'
 import { lockOfMembers } from '../members/locks.ts'
 import { paymentKeyOf } from '../members/sealing.ts'
+import { sealerOf } from '../sealing/held.ts'
 import { inScope, type Old, partnerOf, type Scope } from '../worker/task.ts'
 import { type Banks, readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
@@ -359,7 +361,8 @@ export function intentNotFound(): Problem {
 function toIntent(db: Reader, { partnerId, row }: { partnerId: string; row: IntentRow | undefined }): Intent {
   if (row === undefined) throw intentNotFound()
   const { account, paymentKey, ...intent } = row
-  return { ...intent, account: requireAccount(db, { account, paymentKey }, { partnerId, memberId: row.memberId }) }
+  const opened = openAccount(sealerOf(db), { account, paymentKey }, { partnerId, memberId: row.memberId })
+  return { ...intent, account: opened ?? erasedAccount(row.currency) }
 }
 
 type Quoted = Pick<Intent, 'id' | 'memberId' | 'payCycleId' | 'grossAmount' | 'fee' | 'netAmount' | 'currency'>

@@ -1,6 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import type { BankAccount } from '../bank-accounts/rules.ts'
-import { requireAccount, type StoredAccount } from '../bank-accounts/sealed-account.ts'
+import { erasedAccount } from '../bank-accounts/rules.ts'
+import { openAccount, requireAccount, type StoredAccount } from '../bank-accounts/sealed-account.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Cursor, isBeyond, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
@@ -17,6 +18,7 @@ import { paymentKeyOf } from '../members/sealing.ts'
 import { hasMetadata, type Metadata, metadataOf } from '../metadata/metadata.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
+import { sealerOf } from '../sealing/held.ts'
 import type { PayoutSpeed } from '../tiers/terms.ts'
 import { inScope, type Scope } from '../worker/task.ts'
 import { transfersOnEntering, transfersOnRecovering } from './bookings.ts'
@@ -561,7 +563,8 @@ export async function findAll(
   )
   return new Map(
     rows.map(({ submittedAt, earlierReasons: earlier, reason, transfers, account: sealed, paymentKey, ...columns }) => {
-      const account = requireAccount(db, { account: sealed, paymentKey }, columns)
+      const opened = openAccount(sealerOf(db), { account: sealed, paymentKey }, columns)
+      const account = opened ?? erasedAccount(columns.currency)
       const timeline = timelineOf({ submittedAt, earlierReasons: earlier, reason, transfers })
       return [columns.id, { ...columns, account, timeline }]
     }),

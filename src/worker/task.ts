@@ -16,6 +16,7 @@ export type TaskName =
   | 'apply-member-imports'
   | 'expire-member-imports'
   | 'remove-old-data'
+  | 'destroy-payment-keys'
   | 'forget-member-sessions'
   | 'forget-user-sessions'
   | 'fold-float-changes'

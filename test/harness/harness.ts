@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import pg from 'pg'
 import pino, { type Logger } from 'pino'
 import { inject } from 'vitest'
@@ -83,10 +86,11 @@ export async function startHarness({
   const inTx = <T>(work: (tx: Tx) => Promise<T>) => db.transaction().execute(work)
   await inTx(tx => claimMode(tx, { mode, now: clock.now() }))
   const sealer = await openSealer(db, keySource)
+  const erasureJournal = path.join(tmpdir(), `midmonth-${database}-erasures.jsonl`)
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record
   const app = await buildApp(
-    { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console },
+    { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console, erasureJournal },
     { hasDocs, fence, channels, rails: rails.map(toRail) },
   )
   const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
@@ -161,6 +165,7 @@ export async function startHarness({
     ownerDb: asOwner.db,
     clock,
     sealer,
+    erasureJournal,
     /** Writes all requests so far to the request log. */
     flushRequestLog: () => requestLog.flush(),
     host,
@@ -211,7 +216,7 @@ export async function startHarness({
     async startSecond(options: { channels?: Channel[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
       await openSealer(databases.db, keySource)
-      const context = { ...databases, sealer, log, now: clock.now, mode, bankOf }
+      const context = { ...databases, sealer, log, now: clock.now, mode, bankOf, erasureJournal }
       const secondApp = await buildApp(context, { fence, channels, ...options })
       const callSecond = callerOf(secondApp)
       return {
@@ -226,6 +231,7 @@ export async function startHarness({
     async stop() {
       await app.close()
       await requestLog.close()
+      await rm(erasureJournal, { force: true })
       await Promise.all([databases.close(), asOwner.close()])
     },
   }

@@ -28,6 +28,7 @@ export const sdkNames: Record<string, string | { json: string; file: string }> =
   replaceMember: 'members.replace',
   removeMember: 'members.offboard',
   activateMember: 'members.activate',
+  eraseMember: 'members.erase',
   exportMemberData: 'members.exportData',
   getMemberStatement: 'members.listStatementLines',
   createJob: 'memberJobs.create',

@@ -179,6 +179,8 @@ export type ClosingByText = {
 /** ISO 4217 code. */
 export type Currency = 'AED' | 'AFN' | 'ALL' | 'AMD' | 'ANG' | 'AOA' | 'ARS' | 'AUD' | 'AWG' | 'AZN' | 'BAM' | 'BBD' | 'BDT' | 'BGN' | 'BHD' | 'BIF' | 'BMD' | 'BND' | 'BOB' | 'BOV' | 'BRL' | 'BSD' | 'BTN' | 'BWP' | 'BYN' | 'BZD' | 'CAD' | 'CDF' | 'CHE' | 'CHF' | 'CHW' | 'CLF' | 'CLP' | 'CNY' | 'COP' | 'COU' | 'CRC' | 'CUC' | 'CUP' | 'CVE' | 'CZK' | 'DJF' | 'DKK' | 'DOP' | 'DZD' | 'EGP' | 'ERN' | 'ETB' | 'EUR' | 'FJD' | 'FKP' | 'GBP' | 'GEL' | 'GHS' | 'GIP' | 'GMD' | 'GNF' | 'GTQ' | 'GYD' | 'HKD' | 'HNL' | 'HRK' | 'HTG' | 'HUF' | 'IDR' | 'ILS' | 'INR' | 'IQD' | 'IRR' | 'ISK' | 'JMD' | 'JOD' | 'JPY' | 'KES' | 'KGS' | 'KHR' | 'KMF' | 'KPW' | 'KRW' | 'KWD' | 'KYD' | 'KZT' | 'LAK' | 'LBP' | 'LKR' | 'LRD' | 'LSL' | 'LYD' | 'MAD' | 'MDL' | 'MGA' | 'MKD' | 'MMK' | 'MNT' | 'MOP' | 'MRU' | 'MUR' | 'MVR' | 'MWK' | 'MXN' | 'MXV' | 'MYR' | 'MZN' | 'NAD' | 'NGN' | 'NIO' | 'NOK' | 'NPR' | 'NZD' | 'OMR' | 'PAB' | 'PEN' | 'PGK' | 'PHP' | 'PKR' | 'PLN' | 'PYG' | 'QAR' | 'RON' | 'RSD' | 'RUB' | 'RWF' | 'SAR' | 'SBD' | 'SCR' | 'SDG' | 'SEK' | 'SGD' | 'SHP' | 'SLL' | 'SOS' | 'SRD' | 'SSP' | 'STN' | 'SVC' | 'SYP' | 'SZL' | 'THB' | 'TJS' | 'TMT' | 'TND' | 'TOP' | 'TRY' | 'TTD' | 'TWD' | 'TZS' | 'UAH' | 'UGX' | 'USD' | 'USN' | 'UYI' | 'UYU' | 'UYW' | 'UZS' | 'VES' | 'VND' | 'VUV' | 'WST' | 'XAF' | 'XAG' | 'XAU' | 'XBA' | 'XBB' | 'XBC' | 'XBD' | 'XCD' | 'XDR' | 'XOF' | 'XPD' | 'XPF' | 'XPT' | 'XSU' | 'XTS' | 'XUA' | 'XXX' | 'YER' | 'ZAR' | 'ZMW' | 'ZWL'
 
+export type Day = string
+
 export type DayOrInstant = string
 
 /** The first row that breaks the rule. */
@@ -556,6 +558,14 @@ export type Invoices = {
 /** For developers and logs. It may change, so branch on `code`. */
 export type IssueMessage = string
 
+export type KeptAfterErasure = {
+  what: string
+  /** Why it is kept. */
+  rule: string
+  /** Null is for ever. */
+  until: Day | null
+}
+
 export type KeyCounts = {
   valid: number
   expired: number
@@ -656,6 +666,19 @@ export type MemberEffect = {
   memberId: MemberId
   before: Money
   after: Money
+}
+
+export type MemberErasure = {
+  memberId: MemberId
+  /** Null if the member was not erased. */
+  erasedAt: Instant | null
+  /** Every reason why the member cannot be erased yet. Only with `dryRun`; otherwise they are refused as `Conflict`. */
+  obstacles: string[]
+  destroyed: string[]
+  kept: KeptAfterErasure[]
+  /** The same, signed: a compact JSON Web Signature (RFC 7515) with the algorithm `EdDSA`. Null if the member was not erased. */
+  receipt: string | null
+  publicKey: ReceiptKey
 }
 
 export type MemberId = `mem_${string}`
@@ -1267,6 +1290,14 @@ export type ReasonGiven = {
   reason?: string | undefined
 }
 
+export type ReceiptKey = {
+  kty: 'OKP'
+  crv: 'Ed25519'
+  x: string
+  /** The same in the header of each receipt that this key has signed. */
+  kid: string
+}
+
 export type RecordedMovement = {
   id: FloatMovementId
   /** Negative if the employer was paid. */
@@ -1678,6 +1709,7 @@ export const operations: Record<string, Operation> = {
   'listMemberJobs': { method: 'GET', path: '/operator/v1/member-jobs', hasQuery: true, entries: 'jobs', cursor: 'id' },
   'inspectMember': { method: 'GET', path: '/operator/v1/members/{memberId}' },
   'releaseMember': { method: 'POST', path: '/operator/v1/members/{memberId}/release', hasBody: true },
+  'eraseMemberOfPartner': { method: 'POST', path: '/operator/v1/members/{memberId}/erase', hasQuery: true },
   'listWithdrawals': { method: 'GET', path: '/operator/v1/withdrawals', hasQuery: true, entries: 'withdrawals', cursor: 'id' },
   'inspectWithdrawal': { method: 'GET', path: '/operator/v1/withdrawals/{withdrawalId}' },
   'getWithdrawalHistory': { method: 'GET', path: '/operator/v1/withdrawals/{withdrawalId}/timeline' },
@@ -2345,7 +2377,7 @@ export interface OperatorOperations {
     /** Only changes by this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only changes by these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member.read' | 'member.export' | 'member.data_export' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'member_job.export' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'withdrawal_intent.read' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'payout_batch.read' | 'bank_file.import' | 'payout_exception.read' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member.read' | 'member.export' | 'member.data_export' | 'member.erase' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'member_job.export' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'withdrawal_intent.read' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'payout_batch.read' | 'bank_file.import' | 'payout_exception.read' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only changes of this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -2370,7 +2402,7 @@ export interface OperatorOperations {
     /** Only changes by this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only changes by these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member.read' | 'member.export' | 'member.data_export' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'member_job.export' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'withdrawal_intent.read' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'payout_batch.read' | 'bank_file.import' | 'payout_exception.read' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member.read' | 'member.export' | 'member.data_export' | 'member.erase' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'member_job.export' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'withdrawal_intent.read' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'payout_batch.read' | 'bank_file.import' | 'payout_exception.read' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only changes of this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -2391,7 +2423,7 @@ export interface OperatorOperations {
     /** Only changes by this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only changes by these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member.read' | 'member.export' | 'member.data_export' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'member_job.export' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'withdrawal_intent.read' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'payout_batch.read' | 'bank_file.import' | 'payout_exception.read' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member.read' | 'member.export' | 'member.data_export' | 'member.erase' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'member_job.export' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'withdrawal_intent.read' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'payout_batch.read' | 'bank_file.import' | 'payout_exception.read' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only changes of this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -2414,7 +2446,7 @@ export interface OperatorOperations {
     /** Only changes by this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only changes by these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member.read' | 'member.export' | 'member.data_export' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'member_job.export' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'withdrawal_intent.read' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'payout_batch.read' | 'bank_file.import' | 'payout_exception.read' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member.read' | 'member.export' | 'member.data_export' | 'member.erase' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'member_job.export' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'withdrawal_intent.read' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'payout_batch.read' | 'bank_file.import' | 'payout_exception.read' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only changes of this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -2461,6 +2493,19 @@ export interface OperatorOperations {
    * `POST /operator/v1/members/{memberId}/release` (releaseMember)
    */
   releaseMember(memberId: MemberId, body: ReasonGiven, options?: CallOptions): Call<ReleasedMember>
+  /**
+   * Erase a member of any partner.
+   *
+   * As the partner does with `POST /v1/members/{memberId}/erase`. Idempotent.
+   *
+   * Errors: MemberNotFoundError.
+   *
+   * `POST /operator/v1/members/{memberId}/erase` (eraseMemberOfPartner)
+   */
+  eraseMemberOfPartner(memberId: MemberId, query?: {
+    /** Return what would be destroyed and kept, without erasing anything. */
+    dryRun?: boolean | undefined
+  }, options?: CallOptions): Call<MemberErasure>
   /**
    * List withdrawals.
    *

@@ -24,6 +24,7 @@ import type {
   Member,
   MemberBalance,
   MemberDataExport,
+  MemberErasure,
   MemberId,
   MemberJob,
   MemberJobCreated,
@@ -143,6 +144,7 @@ export const operations: Record<string, Operation> = {
   'members.replace': { method: 'PUT', path: '/v1/members/{memberId}', hasBody: true, prefers: true },
   'members.offboard': { method: 'DELETE', path: '/v1/members/{memberId}' },
   'members.activate': { method: 'POST', path: '/v1/members/{memberId}/activate', prefers: true },
+  'members.erase': { method: 'POST', path: '/v1/members/{memberId}/erase', hasQuery: true },
   'members.exportData': { method: 'GET', path: '/v1/members/{memberId}/data-export' },
   'members.listStatementLines': { method: 'GET', path: '/v1/pay/members/{memberId}/statement', hasQuery: true, entries: 'lines', cursor: 'id' },
   'memberJobs.create': { method: 'POST', path: '/v1/members/jobs', hasBody: true, hasQuery: true },
@@ -481,6 +483,19 @@ export interface Resources {
      * `POST /v1/members/{memberId}/activate` (activateMember)
      */
     activate(memberId: MemberId, options?: CallOptions): Call<Member>
+    /**
+     * Erase a member.
+     *
+     * Destroys everything that identifies an offboarded member, for ever. The books stay, without saying who the member was; to which accounts was paid stays known to the operator for as long as the law demands. Afterwards the member does not exist for any other operation, and the e-mail and `workerId` can be used again. Refused as `Conflict` with every reason while the member is not offboarded or anything about them is unfinished; see docs/operations/erasure.md. Idempotent: a repeated call returns the same receipt.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `POST /v1/members/{memberId}/erase` (eraseMember)
+     */
+    erase(memberId: MemberId, query?: {
+      /** Return what would be destroyed and kept, without erasing anything. */
+      dryRun?: boolean | undefined
+    }, options?: CallOptions): Call<MemberErasure>
     /**
      * Export everything about a member.
      *

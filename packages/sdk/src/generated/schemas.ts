@@ -527,6 +527,14 @@ export type JobRejectedEvent = {
   data: JobEventData
 }
 
+export type KeptAfterErasure = {
+  what: string
+  /** Why it is kept. */
+  rule: string
+  /** Null is for ever. */
+  until: Day | null
+}
+
 export type LastFour = {
   lastFour: string
 }
@@ -653,6 +661,19 @@ export type MemberDataExport = {
   auditEntries: ExportedAuditEntry[]
   /** The member’s sessions of the last hours. */
   sessions: ExportedSession[]
+}
+
+export type MemberErasure = {
+  memberId: MemberId
+  /** Null if the member was not erased. */
+  erasedAt: Instant | null
+  /** Every reason why the member cannot be erased yet. Only with `dryRun`; otherwise they are refused as `Conflict`. */
+  obstacles: string[]
+  destroyed: string[]
+  kept: KeptAfterErasure[]
+  /** The same, signed: a compact JSON Web Signature (RFC 7515) with the algorithm `EdDSA`. Null if the member was not erased. */
+  receipt: string | null
+  publicKey: ReceiptKey
 }
 
 export type MemberEventData = {
@@ -1349,6 +1370,14 @@ export type Readiness = {
       message?: string | undefined
     }
   }
+}
+
+export type ReceiptKey = {
+  kty: 'OKP'
+  crv: 'Ed25519'
+  x: string
+  /** The same in the header of each receipt that this key has signed. */
+  kid: string
 }
 
 export type ReplaceMember = {

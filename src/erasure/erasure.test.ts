@@ -1,0 +1,430 @@
+import { createPublicKey, verify } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import pg from 'pg'
+import pino from 'pino'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { keySettings } from '../../test/harness/installation-key.ts'
+import { openAccount } from '../bank-accounts/sealed-account.ts'
+import { closeIfOver } from '../closing/closing.ts'
+import { readSettings } from '../config.ts'
+import { sql } from '../database/database.ts'
+import { openDatabase, prepare, run } from '../main.ts'
+import { openAll } from '../members/sealing.ts'
+import type { PartnerSettings } from '../partners/partners.ts'
+import { append, readJournal } from './journal.ts'
+
+const quiet = pino({ level: 'silent' })
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+const march = new Date('2026-03-10T09:00:00.000Z')
+const april = new Date('2026-04-02T10:00:00.000Z')
+// Later than any bank returns what was paid in March.
+const may = new Date('2026-05-20T10:00:00.000Z')
+beforeEach(() => harness.clock.set(march))
+
+const account = { accountHolder: 'Canary Holder', sortCode: '089999', accountNumber: '66374958' }
+const person = {
+  ...{ email: 'canary@example.com', firstName: 'Canaria', lastName: 'Kanari', phone: '+447700900987', tier: 'Silver' },
+  ...{ workerId: 'canary-worker', dob: '1971-11-13', gender: 'Female', accountDetails: account },
+}
+const canaries = ['canary', 'Canaria', 'Kanari', '7700900987', '1971-11-13', '66374958', 'Canary Holder', 'likes birds']
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const unknownMember = 'mem_01kah4pzc5e4r8v2m6t0x9y3bd'
+
+const callAs =
+  ({ key }: TestPartner) =>
+  (method: string, path: string, options: Parameters<Harness['call']>[2] = {}) =>
+    harness.call(method, path, { key, ...options })
+type Calls = ReturnType<typeof callAs>
+const erase = (call: Calls, memberId: string, query = '') => call('POST', `/v1/members/${memberId}/erase${query}`)
+const messagesOf = ({ body }: { body: { issues?: { message: string }[] } }) =>
+  (body.issues ?? []).map(each => each.message)
+
+const close = ({ partner }: TestPartner) =>
+  harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
+
+async function partnerWith(
+  settings: PartnerSettings = {},
+): Promise<{ mine: TestPartner; call: Calls; memberId: string }> {
+  const mine = await harness.addPartner('Acme', settings)
+  const call = callAs(mine)
+  const invited = await call('POST', '/v1/members', { body: person, headers: { 'x-idempotency-key': 'invite' } })
+  expect(invited.status, invited.text).toBe(201)
+  return { mine, call, memberId: invited.body.memberId }
+}
+
+/** Pays the member, and lets the member withdraw, which the bank pays. */
+async function withdraw({ mine, call, memberId }: Awaited<ReturnType<typeof partnerWith>>) {
+  await call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: gbp(20_000) }] } })
+  harness.clock.advance({ minutes: 11 })
+  await harness.runTask('make-pay-runs-available')
+  const as = { key: mine.key, headers: { 'x-idempotency-key': 'intent' } }
+  const { body } = await harness.requestIntent({ memberId, ...as })
+  const withdrawalId = await harness.completeIntent(body.withdrawalIntentId, { key: mine.key })
+  await harness.runTask('expire-intents')
+  harness.clock.advance({ seconds: 60 })
+  await harness.runTask('submit-withdrawals')
+  harness.clock.advance({ minutes: 5 })
+  await harness.runTask('ask-about-withdrawals')
+  expect(await harness.getWithdrawal(withdrawalId, mine.key)).toMatchObject({ status: 'paid' })
+  return { intentId: body.withdrawalIntentId as string, withdrawalId }
+}
+
+/** A member who has withdrawn, was offboarded, and whom nothing is left to do for. */
+async function leaver() {
+  const made = await partnerWith()
+  const { mine, call, memberId } = made
+  const withdrawn = await withdraw(made)
+  await call('PUT', `/v1/members/${memberId}/metadata`, { body: { hobby: 'likes birds' } })
+  harness.clock.set(april)
+  await close(mine)
+  await call('DELETE', `/v1/members/${memberId}`)
+  const body = { deductions: [{ memberId, taken: gbp(5_000) }] }
+  const settled = await call('POST', `/v1/pay/cycles/${mine.payCycle.id}/settlement`, { body })
+  expect(settled.status, settled.text).toBe(201)
+  harness.clock.set(may)
+  await close(mine)
+  return { ...made, ...withdrawn }
+}
+
+test('an erased member no longer exists, and the books are complete', async () => {
+  const { call, mine, memberId, withdrawalId, intentId } = await leaver()
+  const counted = async () => (await call('GET', '/v1/members?statuses=inactive')).body.total
+  expect(await counted()).toBe(1)
+  const preview = await erase(call, memberId, '?dryRun=true')
+  expect(preview.status, preview.text).toBe(200)
+  expect(preview.body).toMatchObject({ memberId, erasedAt: null, obstacles: [], receipt: null })
+  expect((await call('GET', `/v1/members/${memberId}`)).status).toBe(200)
+
+  const erased = await erase(call, memberId)
+  expect(erased.status, erased.text).toBe(200)
+  expect(erased.body).toMatchObject({ memberId, erasedAt: may.toISOString(), kept: preview.body.kept })
+  expect(erased.body.kept[0].until).toBe('2032-03-10')
+  for (const [method, path] of [
+    ['GET', `/v1/members/${memberId}`],
+    ['GET', `/v1/members/${memberId}/metadata`],
+    ['GET', `/v1/pay/members/${memberId}/balance`],
+    ['DELETE', `/v1/members/${memberId}`],
+    ['POST', `/v1/members/${memberId}/activate`],
+  ] as const) {
+    const refused = await call(method, path)
+    expect([refused.status, refused.body.issues?.[0].code], path).toEqual([404, 'MemberNotFound'])
+  }
+  expect((await call('PUT', `/v1/members/${memberId}`, { body: person })).status).toBe(404)
+  for (const query of [
+    '',
+    '?emails=canary@example.com',
+    '?workerIds=canary-worker',
+    '?search=Kanari',
+    `?memberIds=${memberId}`,
+  ])
+    expect((await call('GET', `/v1/members${query}`)).body, query).toMatchObject({ members: [], total: 0 })
+  expect(
+    (await call('GET', '/v1/members', { headers: { accept: 'text/csv' } })).text.trim().split('\r\n'),
+  ).toHaveLength(1)
+  expect(await counted()).toBe(0)
+
+  expect((await call('GET', `/v1/pay/withdrawals/${withdrawalId}`)).body).toMatchObject({ status: 'paid', memberId })
+  expect((await call('GET', `/v1/pay/withdrawals/intent/${intentId}`)).status).toBe(200)
+  const path = `/v1/pay/cycles/${mine.payCycle.id}/deductions`
+  expect((await call('GET', path)).body.deductions).toEqual([{ memberId, total: gbp(5_000) }])
+  const file = await call('GET', path, { headers: { accept: 'text/csv' } })
+  expect(file.text.split('\r\n')[1]).toBe(`${memberId},,,50.00,GBP`)
+  expect((await call('GET', `/v1/pay/cycles/${mine.payCycle.id}/settlement`)).status).toBe(200)
+  expect(await harness.disagreements()).toEqual([])
+})
+
+test('nothing of the person is left in any table, and the old ciphertext cannot be opened', async () => {
+  const { call, mine, memberId } = await leaver()
+  const action = { type: 'Update', memberId, firstName: 'Canaria' }
+  const job = await call('POST', '/v1/members/jobs', { body: { actions: [action] } })
+  expect(job.status, job.text).toBe(202)
+  await harness.runTask('apply-member-imports')
+  const owner = { partnerId: mine.partner.id, memberId }
+  const readStored = async () => {
+    const { rows } = await sql<{ profile: Buffer; account: Buffer; profileKey: Buffer; paymentKey: Buffer }>`
+      select m.profile, m.account, k.profile_key, k.payment_key
+        from members m join member_keys k on k.partner_id = m.partner_id and k.member_id = m.id
+       where m.id = ${memberId}`.execute(harness.db)
+    const [row] = rows
+    if (row === undefined) throw new Error('There is no member')
+    return row
+  }
+  const before = await readStored()
+  expect(openAll(harness.sealer, before, owner)).toMatchObject({ email: person.email })
+  const erased = await erase(call, memberId)
+  expect(erased.status, erased.text).toBe(200)
+  const after = await readStored()
+  expect(openAll(harness.sealer, { ...before, profileKey: after.profileKey }, owner)).toBeUndefined()
+  for (const paymentKey of [after.paymentKey])
+    expect(() => openAll(harness.sealer, { ...before, profileKey: paymentKey }, owner)).toThrow('cannot be opened')
+  // Whom was paid is evidence until its retention ends.
+  expect(openAccount(harness.sealer, { account: before.account, paymentKey: after.paymentKey }, owner)).toEqual(account)
+  await harness.flushRequestLog()
+  expect(await find([...canaries, before.profile, before.profileKey], mine.partner.id)).toEqual([])
+  expect(await find([before.account], mine.partner.id)).toEqual(['withdrawal_intents'])
+})
+
+/** The tables that hold one of the values in a row of the partner. */
+async function find(values: (string | Buffer)[], partnerId: string): Promise<string[]> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select c.oid::regclass::text as name from pg_class c
+     where relkind = 'r' and relnamespace in ('public'::regnamespace, 'graphile_worker'::regnamespace)`.execute(
+    harness.ownerDb,
+  )
+  const wanted = values.flatMap(value =>
+    typeof value === 'string' ? [value, Buffer.from(value).toString('hex')] : [value.toString('hex')],
+  )
+  const found = new Set<string>()
+  for (const { name } of tables) {
+    const { rows } = await sql<{ text: string }>`select t::text as text from ${sql.raw(name)} t`.execute(
+      harness.ownerDb,
+    )
+    for (const { text } of rows)
+      if (text.includes(partnerId) && wanted.some(value => text.includes(value))) found.add(name)
+  }
+  return [...found]
+}
+
+test('the receipt is signed, is the same when the erasure is repeated, and leaves one entry in the audit log', async () => {
+  const { call, memberId } = await leaver()
+  const [first, other] = await Promise.all([erase(call, memberId), erase(call, memberId)])
+  harness.clock.advance({ days: 1 })
+  const again = await erase(call, memberId)
+  expect([first.status, other.status, again.status]).toEqual([200, 200, 200])
+  expect(other.body).toEqual(first.body)
+  expect(again.body).toEqual(first.body)
+  const { receipt, publicKey, kept } = first.body
+  const [header = '', claims = '', signature = ''] = receipt.split('.')
+  expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({ alg: 'EdDSA', kid: publicKey.kid })
+  expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toMatchObject({ iss: 'midmonth', memberId, kept })
+  const { kid: _, ...jwk } = publicKey
+  const key = createPublicKey({ key: jwk, format: 'jwk' })
+  const isSigned = (text: string) => verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'))
+  expect([isSigned(`${header}.${claims}`), isSigned(`${header}.${claims.slice(1)}`)]).toEqual([true, false])
+  const { rows } = await sql<{ details: object }>`
+    select details from audit_log where resource_id = ${memberId} and action = 'member.erase'`.execute(harness.db)
+  expect(rows).toHaveLength(1)
+})
+
+test('erasing is refused with every reason, and changes nothing', async () => {
+  const made = await partnerWith({ graceMinutes: 10 })
+  const { mine, call, memberId } = made
+  const { withdrawalId } = await withdraw(made)
+  const intentId = await harness.createIntent({ memberId, key: mine.key })
+  const heldId = await harness.withdraw({ memberId, key: mine.key })
+  await call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: gbp(100) }] } })
+  const [scheduled] = (await call('GET', '/v1/pay/runs?take=1')).body.payRuns
+  await sql`
+    insert into payout_exceptions (id, rail, kind, fingerprint, partner_id, withdrawal_id, reason, opened_at)
+    values ('pex_erasure', 'simulated', 'contradiction', 'erasure', ${mine.partner.id}, ${withdrawalId}, 'Said both', ${march})`.execute(
+    harness.ownerDb,
+  )
+  const action = { type: 'Update', memberId, firstName: 'Canaria' }
+  const job = await call('POST', '/v1/members/jobs', { body: { actions: [action] } })
+  const reasons = [
+    'The member is active; offboard the member with DELETE /v1/members/{memberId} first',
+    `The withdrawal intent ${intentId} is pending; cancel it or let it expire`,
+    `The withdrawal ${heldId} is not finished; wait for its bank`,
+    `The bank may still return the withdrawal ${withdrawalId}; wait until 2026-04-1`,
+    'The exception pex_erasure names a payment to the member; an operator has to close it',
+    'The member has pay in GBP available; it is released when its pay cycle closes',
+    `The pay run ${scheduled.id} is scheduled and pays the member; revert it or wait`,
+    `The member job ${job.body.jobId} is not finished and names the member; wait or reject it`,
+    `The pay cycle ${mine.payCycle.id} has a deduction of the member and is open; wait until it has closed, then settle it`,
+  ]
+  const refused = await erase(call, memberId)
+  expect(refused.status).toBe(409)
+  const messages = messagesOf(refused)
+  expect(messages).toEqual(reasons.map(reason => expect.stringContaining(reason)))
+  const preview = await erase(call, memberId, '?dryRun=true')
+  expect(preview.body).toMatchObject({ erasedAt: null, obstacles: messages })
+  expect((await call('GET', `/v1/members/${memberId}`)).body).toMatchObject(person)
+})
+
+test('erasing waits until a closed pay cycle with a deduction of the member is settled', async () => {
+  const made = await partnerWith()
+  const { mine, call, memberId } = made
+  await withdraw(made)
+  harness.clock.set(april)
+  await close(mine)
+  await call('DELETE', `/v1/members/${memberId}`)
+  harness.clock.set(may)
+  expect(messagesOf(await erase(call, memberId))).toEqual([
+    `The pay cycle ${mine.payCycle.id} has a deduction of the member and is not settled; settle it`,
+  ])
+})
+
+test('a payment that a bank returns after the erasure goes to the partner, as a negative deduction', async () => {
+  const { mine, call, memberId, withdrawalId } = await leaver()
+  await erase(call, memberId)
+  const returned = await call('POST', `/v1/sandbox/withdrawals/${withdrawalId}/return`, {
+    body: { reason: 'MD07' },
+  })
+  expect(returned.status, returned.text).toBe(200)
+  expect(await harness.getWithdrawal(withdrawalId, mine.key)).toMatchObject({ status: 'returned' })
+  const [open] = (await call('GET', '/v1/pay/cycles?statuses=Open')).body.payCycles
+  const deductions = await call('GET', `/v1/pay/cycles/${open.id}/deductions`)
+  expect(deductions.body.deductions).toEqual([{ memberId, total: gbp(-5_000) }])
+  expect(await harness.disagreements()).toEqual([])
+})
+
+test('a member of another partner, or of none, is not found', async () => {
+  const { memberId } = await leaver()
+  const other = callAs(await harness.addPartner('Other'))
+  for (const id of [memberId, unknownMember])
+    for (const query of ['', '?dryRun=true']) {
+      const refused = await erase(other, id, query)
+      expect([refused.status, refused.body.issues[0].code]).toEqual([404, 'MemberNotFound'])
+    }
+})
+
+test('the e-mail and the worker id of an erased member can be used again, also by a file', async () => {
+  const { call, memberId } = await leaver()
+  expect((await erase(call, memberId)).status).toBe(200)
+  const raw = `email,first_name,last_name,phone,tier,worker_id\n${person.email},Ada,Okafor,,Silver,${person.workerId}\n`
+  const sent = await call('PUT', '/v1/members/jobs/csv?dryRun=true', { raw, headers: { 'content-type': 'text/csv' } })
+  expect(sent.body, sent.text).toMatchObject({ plan: { invite: 1, reinstate: 0, update: 0 } })
+  const invited = await call('POST', '/v1/members', { body: person })
+  expect(invited.status, invited.text).toBe(201)
+  expect(invited.body.memberId).not.toBe(memberId)
+})
+
+test('a repeated request about an erased member is refused, and nothing runs', async () => {
+  const { mine, call, memberId } = await partnerWith()
+  await call('DELETE', `/v1/members/${memberId}`)
+  const list = { headers: { 'x-idempotency-key': 'list' } }
+  expect((await call('GET', '/v1/members', list)).body.total).toBe(1)
+  expect((await erase(call, memberId)).status).toBe(200)
+  const repeated = await call('POST', '/v1/members', { body: person, headers: { 'x-idempotency-key': 'invite' } })
+  expect([repeated.status, repeated.body.issues[0].code]).toEqual([409, 'Conflict'])
+  expect(repeated.body.issues[0].message).toContain('is not run again')
+  expect((await call('GET', '/v1/members', list)).body.total).toBe(0)
+  const { rows } = await sql`select from members where partner_id = ${mine.partner.id}`.execute(harness.db)
+  expect(rows).toHaveLength(1)
+})
+
+test('a member who never withdrew loses both keys at once; the payment key of others goes when its retention ends', async () => {
+  const keysOf = async (memberId: string) => {
+    const { rows } = await sql<{ profileKey: Buffer | null; paymentKey: Buffer | null }>`
+      select profile_key, payment_key from member_keys where member_id = ${memberId}`.execute(harness.db)
+    return [rows[0]?.profileKey === null, rows[0]?.paymentKey === null]
+  }
+  const { call, memberId } = await partnerWith()
+  await call('DELETE', `/v1/members/${memberId}`)
+  expect((await erase(call, memberId)).body.kept).not.toContainEqual(
+    expect.objectContaining({ until: expect.any(String) }),
+  )
+  expect(await keysOf(memberId)).toEqual([true, true])
+
+  const paid = await leaver()
+  await erase(paid.call, paid.memberId)
+  harness.clock.set(new Date('2032-03-10T08:00:00.000Z'))
+  await harness.runTask('destroy-payment-keys')
+  expect(await keysOf(paid.memberId)).toEqual([true, false])
+  harness.clock.advance({ days: 1 })
+  await harness.runTask('destroy-payment-keys')
+  expect(await keysOf(paid.memberId)).toEqual([true, true])
+  const { body } = await paid.call('GET', `/v1/pay/withdrawals/intent/${paid.intentId}`)
+  expect(body.accountDetails).toEqual({ accountHolder: '(erased)', sortCode: '000000', accountNumber: '00000000' })
+  expect((await paid.call('GET', `/v1/pay/withdrawals/${paid.withdrawalId}`)).body.bankAccount).toEqual({
+    lastFour: '0000',
+  })
+  expect(await harness.disagreements()).toEqual([])
+})
+
+test('a database restored from before an erasure erases the member again before it serves anything', async () => {
+  const own = await startHarness()
+  const { body } = await own.call('POST', '/v1/members', { body: person })
+  const { memberId } = body
+  await own.call('DELETE', `/v1/members/${memberId}`)
+  const staying = await own.addMember()
+  await own.stop()
+  const backup = `${own.database}_backup`
+  const admin = new pg.Client({ host: own.host, user: own.superuser, database: 'postgres' })
+  await admin.connect()
+  await admin.query(`create database ${backup} template ${own.database} owner ${own.owner}`)
+  await admin.end()
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-journal-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const journal = path.join(folder, 'erasures.jsonl')
+  const addressOf = (role: string, database: string) =>
+    `postgres://${role}@/${database}?host=${encodeURIComponent(own.host)}`
+  const start = async (database: string) => {
+    const settings = readSettings({
+      ...{ ...keySettings, PORT: '0', MIDMONTH_ERASURE_JOURNAL: journal, MIDMONTH_DOCS: 'off' },
+      ...{ DATABASE_URL: addressOf(own.user, database), DATABASE_OWNER_URL: addressOf(own.owner, database) },
+    })
+    const opened = await openDatabase(settings, quiet)
+    const sealer = await prepare(opened, { mayMigrate: true, log: quiet })
+    const { rows } = await sql<{ id: string }>`select id from members where erased_at is not null`.execute(opened.db)
+    const roles = { api: true, worker: false }
+    const running = await run(opened, { settings, roles, sealer, log: quiet, now: own.clock.now })
+    onTestFinished(() => running.stop())
+    const request = async (method: string, at: string) =>
+      (await fetch(`${running.address}${at}`, { method, headers: { 'x-api-key': own.key } })).status
+    return { erased: rows.map(({ id }) => id), request, stop: () => running.stop() }
+  }
+  const before = await start(own.database)
+  expect(before.erased).toEqual([])
+  expect(await before.request('POST', `/v1/members/${memberId}/erase`)).toBe(200)
+  const lines = (await readFile(journal, 'utf8'))
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  expect(lines).toEqual([{ partnerId: own.partner.id, memberId, erasedAt: march.toISOString() }])
+  const restored = await start(backup)
+  expect(restored.erased).toEqual([memberId])
+  expect(await restored.request('GET', `/v1/members/${memberId}`)).toBe(404)
+  expect(await restored.request('GET', `/v1/members/${staying}`)).toBe(200)
+  // The receipt is there again too.
+  expect(await restored.request('POST', `/v1/members/${memberId}/erase`)).toBe(200)
+  expect(await readFile(journal, 'utf8')).toContain(memberId)
+})
+
+test('an erasure that was rolled back is taken back from the journal, and a line that a crash cut off is skipped', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-journal-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const file = path.join(folder, 'erasures.jsonl')
+  expect(await readJournal(file)).toEqual([])
+  const [one, two] = ['mem_1', 'mem_2'].map(memberId => ({
+    partnerId: 'par_1',
+    memberId,
+    erasedAt: march.toISOString(),
+  }))
+  if (one === undefined || two === undefined) throw new Error('There are two')
+  await append(file, one)
+  await append(file, two)
+  await append(file, { ...one, rolledBack: true })
+  expect(await readJournal(file)).toEqual([two])
+  await writeFile(file, '\n{"partnerId":"par_', { flag: 'a' })
+  await append(file, one)
+  expect(await readJournal(file)).toEqual([two, one])
+  await writeFile(file, '\n{"partnerId":"par_1"}\n', { flag: 'a' })
+  await expect(readJournal(file)).rejects.toThrow('restore the file from its backup')
+})
+
+test('without a writable journal nothing is erased, and the response names the setting', async () => {
+  const { call, memberId } = await leaver()
+  await rm(harness.erasureJournal, { force: true })
+  await mkdir(harness.erasureJournal)
+  try {
+    const refused = await erase(call, memberId)
+    expect([refused.status, refused.body.issues[0].message]).toEqual([
+      503,
+      expect.stringContaining('MIDMONTH_ERASURE_JOURNAL'),
+    ])
+    expect((await call('GET', `/v1/members/${memberId}`)).status).toBe(200)
+  } finally {
+    await rm(harness.erasureJournal, { recursive: true })
+  }
+  expect((await erase(call, memberId)).status).toBe(200)
+})

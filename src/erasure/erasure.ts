@@ -1,0 +1,212 @@
+import type { Action, Details } from '../audit-log/audit-log.ts'
+import type { Db } from '../database/database.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import { eraseResponses, keyLifeMs } from '../idempotency/idempotency.ts'
+import { issue, Problem, problem } from '../kernel/errors.ts'
+import { firstId } from '../kernel/ids.ts'
+import { eraseFromImports } from '../member-imports/erase.ts'
+import { destroyPaymentKeys, type ErasableMember, eraseMember, findErasable } from '../members/erase.ts'
+import { lockMembers } from '../members/locks.ts'
+import { memberNotFound } from '../members/rules.ts'
+import * as metadata from '../metadata/metadata.ts'
+import { deleteSessionsOf } from '../partners/member-sessions.ts'
+import { sealerOf } from '../sealing/held.ts'
+import { inScope, type Scope } from '../worker/task.ts'
+import { listResources, readFacts } from './facts.ts'
+import { append, type JournalEntry, readJournal } from './journal.ts'
+import { signReceipt } from './receipts.ts'
+import { destroyed, type Kept, keptOf, obstaclesOf, paymentsKeptUntil } from './rules.ts'
+
+export type OfMember = { partnerId: string; memberId: string }
+
+/** What a receipt says. */
+export type Claims = {
+  iss: 'midmonth'
+  partnerId: string
+  memberId: string
+  erasedAt: string
+  destroyed: readonly string[]
+  kept: Kept[]
+}
+
+/** An erasure to come. @property obstacles every reason why it would be refused */
+export type Preview = { obstacles: string[]; destroyed: readonly string[]; kept: Kept[] }
+
+/**
+ * What an erasure would destroy and keep; the receipt if the member was erased.
+ * @throws Problem `MemberNotFound`
+ */
+export async function preview(
+  db: Reader,
+  { partnerId, memberId, now }: OfMember & { now: Date },
+): Promise<Preview | { receipt: string }> {
+  const member = await findErasable(db, { partnerId, memberId })
+  if (member === undefined) throw memberNotFound(memberId)
+  if (member.erasedAt !== null) return { receipt: await readReceipt(db, { partnerId, memberId }) }
+  const facts = await readFacts(db, { partnerId, memberId, member, now })
+  const kept = keptOf({ paymentsUntil: paymentsKeptUntil(facts.lastPaidAt) })
+  return { obstacles: obstaclesOf(facts), destroyed, kept }
+}
+
+/**
+ * Erases a member, once; a repeated erasure returns the same receipt. Everything is destroyed in this transaction.
+ * @param recordOutside records the erasure outside the database; called last
+ * @returns the receipt, and the entry of the audit log if the member was erased now
+ * @throws Problem `MemberNotFound`; `Conflict` with every reason why the member cannot be erased yet
+ */
+export async function erase(
+  tx: Tx,
+  { recordOutside, now, ...of }: OfMember & { recordOutside: (entry: JournalEntry) => Promise<void>; now: Date },
+): Promise<{ receipt: string; audit?: { action: Action; details: Details; partnerId: string } }> {
+  const member = await lock(tx, of)
+  if (member === undefined) throw memberNotFound(of.memberId)
+  if (member.erasedAt !== null) return { receipt: await readReceipt(tx, of) }
+  const facts = await readFacts(tx, { ...of, member, now })
+  const obstacles = obstaclesOf(facts)
+  if (obstacles.length > 0)
+    throw new Problem(
+      'Conflict',
+      obstacles.map(message => issue('Conflict', message)),
+    )
+  const { lastPaidAt } = facts
+  const receipt = await destroy(tx, { ...of, member, lastPaidAt, now })
+  const { partnerId, memberId } = of
+  await recordOutside({ partnerId, memberId, erasedAt: now.toISOString() })
+  const details = { paymentsKeptUntil: paymentsKeptUntil(lastPaidAt)?.toISOString() ?? null }
+  return { receipt, audit: { action: 'member.erase', details, partnerId } }
+}
+
+/** Runs a transaction that erases a member, whose entry is taken back from the journal if the transaction is rolled back. */
+export async function withJournal<T>(
+  { db, journal }: { db: Db; journal: string | undefined },
+  work: (recordOutside: (entry: JournalEntry) => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const recorded: JournalEntry[] = []
+  const recordOutside = async (entry: JournalEntry) => {
+    if (journal === undefined) throw problem('ServiceUnavailable', 'This process has no journal of erasures')
+    await append(journal, entry)
+    recorded.push(entry)
+  }
+  try {
+    return await work(recordOutside)
+  } catch (error) {
+    // Best effort: without the database it is not known whether the erasure was committed, and it stays in the journal.
+    for (const entry of recorded)
+      if (journal !== undefined) await takeBack(db, { journal, entry }).catch(() => undefined)
+    throw error
+  }
+}
+
+/** Takes an erasure back from the journal, unless it was committed. Without a database it stays in the journal. */
+async function takeBack(db: Db, { journal, entry }: { journal: string; entry: JournalEntry }): Promise<void> {
+  const { partnerId, memberId } = entry
+  const member = await findErasable(db, { partnerId, memberId })
+  if (member === undefined || member.erasedAt === null) await append(journal, { ...entry, rolledBack: true })
+}
+
+/**
+ * Erases the members again that the journal says were erased, and that a database restored from a backup still has. Nothing prevents
+ * that: all reasons to wait were over when they were erased.
+ * @returns how many members were erased
+ */
+export async function eraseAgain(db: Db, { journal }: { journal: string }): Promise<number> {
+  const entries = await readJournal(journal)
+  let count = 0
+  for (const { partnerId, memberId, erasedAt } of await findLeft(db, entries)) {
+    await db.transaction().execute(async tx => {
+      const member = await lock(tx, { partnerId, memberId })
+      // Another process may be starting too.
+      if (member === undefined || member.erasedAt !== null) return
+      const now = new Date(erasedAt)
+      const { lastPaidAt } = await readFacts(tx, { partnerId, memberId, member, now })
+      await destroy(tx, { partnerId, memberId, member, lastPaidAt, now })
+      count += 1
+    })
+  }
+  return count
+}
+
+/**
+ * Destroys the payment keys of erased members whose payments no longer need to be proved, at most `countMax`. Safe to run twice.
+ * @returns how many keys were destroyed
+ */
+export async function destroyDueKeys(
+  tx: Tx,
+  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
+): Promise<number> {
+  const { rows } = await sql<OfMember>`
+    update member_erasures e set payment_key_destroyed_at = ${now}
+      from (select partner_id, member_id from member_erasures
+             where payment_key_destroyed_at is null and payments_kept_until <= ${now} ${inScope(scope)}
+             order by payments_kept_until limit ${countMax} for update skip locked) due
+     where e.partner_id = due.partner_id and e.member_id = due.member_id
+    returning e.partner_id, e.member_id`.execute(tx)
+  await destroyPaymentKeys(tx, rows)
+  return rows.length
+}
+
+/** What a receipt says; it was signed by this installation. */
+export function claimsOf(receipt: string): Claims {
+  return JSON.parse(Buffer.from(receipt.split('.')[1] ?? '', 'base64url').toString())
+}
+
+async function lock(tx: Tx, { partnerId, memberId }: OfMember): Promise<ErasableMember | undefined> {
+  await lockMembers(tx, { partnerId, memberIds: [memberId] })
+  return await findErasable(tx, { partnerId, memberId })
+}
+
+async function destroy(
+  tx: Tx,
+  {
+    partnerId,
+    memberId,
+    member,
+    lastPaidAt,
+    now,
+  }: OfMember & { member: ErasableMember; lastPaidAt: Date | null; now: Date },
+): Promise<string> {
+  const of = { partnerId, memberId }
+  const { withdrawalIds, intentIds } = await listResources(tx, { ...of, createdAt: member.createdAt, now })
+  // A day more, for the time between an intent and its last request.
+  const since = new Date(now.getTime() - keyLifeMs - 86_400_000)
+  const recentIds = [
+    ...withdrawalIds.filter(id => id >= firstId('withdrawal', since)),
+    ...intentIds.filter(id => id >= firstId('withdrawalIntent', since)),
+  ]
+  const paymentsUntil = paymentsKeptUntil(lastPaidAt)
+  await eraseFromImports(tx, { ...of, names: member })
+  await metadata.eraseAll(tx, { partnerId, resourceIds: [memberId, ...intentIds] })
+  await deleteSessionsOf(tx, of)
+  await eraseMember(tx, { ...of, member, keepsPaymentKey: paymentsUntil !== null, now })
+  await eraseResponses(tx, { ...of, recentIds })
+  const kept = keptOf({ paymentsUntil })
+  const claims: Claims = { iss: 'midmonth', ...of, erasedAt: now.toISOString(), destroyed, kept }
+  const receipt = signReceipt(sealerOf(tx), claims)
+  await tx
+    .insertInto('memberErasures')
+    .values({ ...of, erasedAt: now, receipt, paymentsKeptUntil: paymentsUntil })
+    .execute()
+  return receipt
+}
+
+async function readReceipt(db: Reader, { partnerId, memberId }: OfMember): Promise<string> {
+  const { receipt } = await db
+    .selectFrom('memberErasures')
+    .select('receipt')
+    .where('partnerId', '=', partnerId)
+    .where('memberId', '=', memberId)
+    .executeTakeFirstOrThrow()
+  return receipt
+}
+
+/** The entries whose members are in the database and not erased. */
+async function findLeft(db: Reader, entries: JournalEntry[]): Promise<JournalEntry[]> {
+  if (entries.length === 0) return []
+  const { rows } = await sql<{ place: number }>`
+    select e.place::integer
+      from unnest(${entries.map(({ partnerId }) => partnerId)}::text[], ${entries.map(({ memberId }) => memberId)}::text[])
+             with ordinality as e (partner_id, member_id, place)
+      join members m on m.partner_id = e.partner_id and m.id = e.member_id
+     where m.erased_at is null order by e.place`.execute(db)
+  return rows.flatMap(({ place }) => entries[place - 1] ?? [])
+}

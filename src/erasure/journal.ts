@@ -1,0 +1,78 @@
+import { mkdir, open, readFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { Settings } from '../config.ts'
+import { problem } from '../kernel/errors.ts'
+import type { KeySource } from '../sealing/key-providers.ts'
+
+/**
+ * Erasures are also recorded outside the database: a database that is restored from a backup knows nothing of the later ones, and
+ * erases these members again before it serves anything. A line is one erasure, or takes one back that was rolled back.
+ */
+export type JournalEntry = { partnerId: string; memberId: string; erasedAt: string }
+type JournalLine = JournalEntry & { rolledBack?: true }
+
+/** The path of the journal: beside the key file by default, so that neither is in a copy of the data. */
+export function journalFileOf(
+  { MIDMONTH_ERASURE_JOURNAL: file }: Pick<Settings, 'MIDMONTH_ERASURE_JOURNAL'>,
+  { keySource, dataDir }: { keySource: KeySource; dataDir: string },
+): string {
+  if (file !== '') return path.resolve(file)
+  return path.join(
+    'file' in keySource ? path.dirname(keySource.file) : path.resolve(`${dataDir}-key`),
+    'erasures.jsonl',
+  )
+}
+
+/** Appends a line that survives a crash of the machine. @throws Problem `ServiceUnavailable` if it cannot be written */
+export async function append(file: string, line: JournalLine): Promise<void> {
+  try {
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    const journal = await open(file, 'a', 0o600)
+    try {
+      // One write, so that lines of several processes do not mix. It begins a line, in case a crash has cut the last one off.
+      await journal.appendFile(`\n${JSON.stringify(line)}\n`)
+      await journal.sync()
+    } finally {
+      await journal.close()
+    }
+  } catch (cause) {
+    const refusal = problem(
+      'ServiceUnavailable',
+      'The journal of erasures cannot be written, so nothing was erased; the operator has to set MIDMONTH_ERASURE_JOURNAL to a path in a writable folder',
+    )
+    refusal.cause = cause
+    throw refusal
+  }
+}
+
+/** The erasures that were not rolled back, the latest of each member. @throws Error if a whole line cannot be read */
+export async function readJournal(file: string): Promise<JournalEntry[]> {
+  const text = await readFile(file, 'utf8').catch(error => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
+  const entries = new Map<string, JournalEntry>()
+  for (const [index, line] of text.split('\n').entries()) {
+    // Empty, or cut off by a crash, before its erasure could commit.
+    if (!line.endsWith('}')) continue
+    const { rolledBack, ...entry } = parse(line, { file, number: index + 1 })
+    const name = `${entry.partnerId} ${entry.memberId}`
+    if (rolledBack) entries.delete(name)
+    else entries.set(name, entry)
+  }
+  return [...entries.values()]
+}
+
+function parse(line: string, { file, number }: { file: string; number: number }): JournalLine {
+  try {
+    const { partnerId, memberId, erasedAt, rolledBack } = JSON.parse(line)
+    if (![partnerId, memberId].every(id => typeof id === 'string') || Number.isNaN(Date.parse(erasedAt)))
+      throw new Error('It lacks a field')
+    return { partnerId, memberId, erasedAt, ...(rolledBack === true ? { rolledBack } : {}) }
+  } catch (cause) {
+    throw new Error(
+      `Line ${number} of the journal of erasures (${file}) cannot be read; restore the file from its backup, or delete the line if no erasure is lost`,
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,36 @@
+import { Type } from 'typebox'
+import { named, operationWith } from '../http/operation.ts'
+import { Id } from '../kernel/ids.ts'
+import { payroll } from '../users/roles.ts'
+import { bodyOf } from './bodies.ts'
+import { erase, preview, withJournal } from './erasure.ts'
+import { EraseQuery, MemberErasure } from './schema.ts'
+
+const operation = operationWith({ tag: 'Members' })
+
+const eraseMember = operation({
+  route: 'POST /v1/members/:memberId/erase',
+  scope: 'members:write',
+  roles: payroll,
+  sdk: 'members.erase',
+  summary: 'Erase a member',
+  description:
+    'Destroys everything that identifies an offboarded member, for ever. The books stay, without saying who the member was; to which accounts was paid stays known to the operator for as long as the law demands. Afterwards the member does not exist for any other operation, and the e-mail and `workerId` can be used again. Refused as `Conflict` with every reason while the member is not offboarded or anything about them is unfinished; see docs/operations/erasure.md. Idempotent: a repeated call returns the same receipt.',
+  params: Type.Object({ memberId: Id('member') }),
+  query: EraseQuery,
+  success: { description: 'What was destroyed and what is kept, with a signed receipt.', schema: MemberErasure },
+  problems: ['MemberNotFound'],
+  async run({ context: { db, sealer, erasureJournal: journal }, partner, params, query, now }, { read, write }) {
+    const of = { partnerId: partner.id, ...params, now }
+    if (query.dryRun)
+      return await read(async reader => ({ body: bodyOf(sealer, params.memberId, await preview(reader, of)) }))
+    return await withJournal({ db, journal }, async recordOutside => {
+      return await write(async tx => {
+        const { receipt, audit } = await erase(tx, { ...of, recordOutside })
+        return { body: bodyOf(sealer, params.memberId, { receipt }), resourceId: params.memberId, audit }
+      })
+    })
+  },
+})
+
+export const erasureOperations = named({ eraseMember })

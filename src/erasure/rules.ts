@@ -1,0 +1,115 @@
+import type { Day } from '../kernel/time.ts'
+
+/** What prevents an erasure, and what it would have to keep. Read under the member's lock. */
+export type Facts = {
+  status: 'active' | 'invited' | 'inactive'
+  pendingIntents: string[]
+  unfinishedWithdrawals: string[]
+  /** Payments that may still come back, and until when. */
+  returnable: { withdrawalId: string; until: Date }[]
+  openExceptions: string[]
+  balances: { currency: string; available: bigint; owed: bigint }[]
+  scheduledPayRuns: string[]
+  unfinishedImports: string[]
+  unsettledCycles: { payCycleId: string; status: 'Open' | 'Closed' }[]
+  /** When the latest withdrawal was made; null if there is none. */
+  lastPaidAt: Date | null
+}
+
+export const periods = {
+  /**
+   * A bank returns a credit transfer within days. In SEPA a payment can be recalled within 10 banking days, and the payee's bank answers
+   * within 15 more; with holidays that is less than 40 days. Bacs returns take six days.
+   */
+  returnDays: 40,
+  /** HMRC and most tax authorities want records of payments for 6 years; the rules against money laundering for 5. */
+  paymentYears: 6,
+}
+
+/** Every reason why the member cannot be erased yet, each with what to do. Empty if the member can be erased. */
+export function obstaclesOf(facts: Facts): string[] {
+  const { status, balances } = facts
+  const each = <T>(found: T[], sentence: (one: T) => string) => found.map(sentence)
+  return [
+    ...(status === 'inactive'
+      ? []
+      : [`The member is ${status}; offboard the member with DELETE /v1/members/{memberId} first`]),
+    ...each(facts.pendingIntents, id => `The withdrawal intent ${id} is pending; cancel it or let it expire`),
+    ...each(facts.unfinishedWithdrawals, id => `The withdrawal ${id} is not finished; wait for its bank`),
+    ...each(
+      facts.returnable,
+      ({ withdrawalId, until }) =>
+        `The bank may still return the withdrawal ${withdrawalId}; wait until ${until.toISOString().slice(0, 10)}`,
+    ),
+    ...each(
+      facts.openExceptions,
+      id => `The exception ${id} names a payment to the member; an operator has to close it`,
+    ),
+    ...balances.flatMap(({ currency, available, owed }) => [
+      ...(available > 0n
+        ? [`The member has pay in ${currency} available; it is released when its pay cycle closes`]
+        : []),
+      ...(owed > 0n ? [`The member owes money in ${currency}; later pay or a settlement has to cover it`] : []),
+    ]),
+    ...each(facts.scheduledPayRuns, id => `The pay run ${id} is scheduled and pays the member; revert it or wait`),
+    ...each(
+      facts.unfinishedImports,
+      id => `The member job ${id} is not finished and names the member; wait or reject it`,
+    ),
+    ...each(
+      facts.unsettledCycles,
+      ({ payCycleId, status }) =>
+        `The pay cycle ${payCycleId} has a deduction of the member and is ${status === 'Open' ? 'open; wait until it has closed, then settle it' : 'not settled; settle it'}`,
+    ),
+  ]
+}
+
+/** Until when it must be known to whom was paid; null if nothing was paid. */
+export function paymentsKeptUntil(lastPaidAt: Date | null): Date | null {
+  if (lastPaidAt === null) return null
+  const until = new Date(lastPaidAt)
+  until.setUTCFullYear(until.getUTCFullYear() + periods.paymentYears)
+  return until
+}
+
+/** What an erasure keeps: what, why, and until when; null is for ever. */
+export type Kept = { what: string; rule: string; until: Day | null }
+
+/** What an erasure destroys. */
+export const destroyed = [
+  'The first and the last name',
+  'The key of the profile, and with it every copy of the e-mail address, the phone number, the worker id, the date of birth and the gender',
+  'The bank account of the member',
+  'The fingerprints by which the member was found',
+  'The reasons of banks why the member could not withdraw',
+  'The metadata of the member and of their withdrawals',
+  'Sessions of the member',
+  'Rows and actions of member jobs that name the member',
+  'Stored responses to requests about the member, which are not run again',
+] as const
+
+export function keptOf({ paymentsUntil }: { paymentsUntil: Date | null }): Kept[] {
+  const payments =
+    paymentsUntil === null
+      ? []
+      : [
+          {
+            what: 'The accounts that withdrawals were paid to, sealed with a key of the member',
+            rule: `Records of payments are kept for ${periods.paymentYears} years after the last one, for tax authorities and against money laundering`,
+            until: paymentsUntil.toISOString().slice(0, 10),
+          },
+        ]
+  return [
+    ...payments,
+    {
+      what: 'Ids, amounts, states and times of pay, withdrawals, deductions and settlements, with the codes of banks',
+      rule: 'The books are complete and cannot be changed; they do not say who the member was',
+      until: null,
+    },
+    {
+      what: 'The audit log: who changed the member and when, and the last four characters of accounts',
+      rule: 'What was done with members’ money stays provable',
+      until: null,
+    },
+  ]
+}

@@ -1,0 +1,68 @@
+import { type Reader, sql, type Tx } from '../database/database.ts'
+import { recordCounts } from './counts.ts'
+import { plainColumns } from './rows.ts'
+import type { MemberStatus } from './schema.ts'
+import { sealedColumns } from './sealing.ts'
+
+// Not a person's name, and too short to be searched for.
+const erasedName = ''
+
+/** The fingerprints by which imports name a member. */
+export type ImportNames = { emailFingerprint: Buffer | null; workerIdFingerprint: Buffer | null }
+
+/** A locked member who is to be erased, or was. */
+export type ErasableMember = ImportNames & {
+  status: MemberStatus
+  tier: string
+  createdAt: Date
+  erasedAt: Date | null
+}
+
+/** Reads a member, who may be erased already; undefined if there is no such member. */
+export async function findErasable(
+  db: Reader,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<ErasableMember | undefined> {
+  return await db
+    .selectFrom('members')
+    .select(['status', 'tier', 'createdAt', 'erasedAt', 'emailFingerprint', 'workerIdFingerprint'])
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', memberId)
+    .executeTakeFirst()
+}
+
+/**
+ * Destroys everything that identifies a locked member: the key of the profile, with all copies of what it seals, the names, the
+ * fingerprints, and the reasons of restrictions, which are in the words of banks. Copies of the account in intents can still be opened
+ * if the payment key is kept.
+ */
+export async function eraseMember(
+  tx: Tx,
+  {
+    partnerId,
+    memberId,
+    member: { status, tier },
+    keepsPaymentKey,
+    now,
+  }: { partnerId: string; memberId: string; member: ErasableMember; keepsPaymentKey: boolean; now: Date },
+): Promise<void> {
+  await sql`
+    update member_keys set profile_key = null, payment_key = ${keepsPaymentKey ? sql`payment_key` : sql`null`}
+     where partner_id = ${partnerId} and member_id = ${memberId}`.execute(tx)
+  const names = plainColumns.filter(({ field }) => field === 'firstName' || field === 'lastName')
+  await sql`
+    update members
+       set ${sql.join([...names.map(({ name }) => sql`${sql.ref(name)} = ${erasedName}`), ...sealedColumns.map(name => sql`${sql.ref(name)} = null`)])},
+           account_refused = null, review_reason = null, status = 'inactive', erased_at = ${now}, updated_at = ${now}
+     where partner_id = ${partnerId} and id = ${memberId}`.execute(tx)
+  await recordCounts(tx, { partnerId, changes: [{ before: { status, tier }, after: undefined }] })
+}
+
+/** Destroys the payment key of an erased member: it is no longer known to which accounts they were paid. */
+export async function destroyPaymentKeys(tx: Tx, members: { partnerId: string; memberId: string }[]): Promise<void> {
+  await sql`
+    update member_keys k set payment_key = null
+      from unnest(${members.map(({ partnerId }) => partnerId)}::text[], ${members.map(({ memberId }) => memberId)}::text[])
+        as due (partner_id, member_id)
+     where k.partner_id = due.partner_id and k.member_id = due.member_id and k.profile_key is null`.execute(tx)
+}

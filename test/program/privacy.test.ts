@@ -126,6 +126,8 @@ async function live(): Promise<void> {
   const { withdrawalIntentId } = await succeed('POST', '/v1/pay/withdrawals/intent', intent)
   await succeed('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
   await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  for (const accept of ['application/json', 'text/html'])
+    await call('GET', `/v1/members/${memberId}/data-export`, { headers: { accept } })
   await refuse(memberId)
   // Long enough for the bank and the webhooks of the sandbox.
   const paid = async () => receiver.bodies().some(({ type }) => type === 'withdrawal.paid')

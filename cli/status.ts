@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { Status } from '../packages/console/src/generated/operator.ts'
 import type { Settings } from '../src/config.ts'
-import { ago, duration } from '../src/kernel/text.ts'
+import { ago, duration, snakeCase } from '../src/kernel/text.ts'
 import { stopInWords } from '../src/operators/stops.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
@@ -95,7 +95,10 @@ function textOf(status: Status): string {
       'bank files importing': status.importing.length,
       'last backup': lastBackupAt === null ? 'none recorded' : ago(new Date(lastBackupAt), now),
       ...Object.fromEntries(
-        status.removals.map(({ kind, count, at }) => [`removed ${kind}`, `${count}, ${ago(new Date(at), now)}`]),
+        status.removals.map(({ kind, count, at }) => [
+          `removed ${snakeCase(kind).replaceAll('_', ' ')}`,
+          `${count}, ${ago(new Date(at), now)}`,
+        ]),
       ),
       'low floats': status.lowFloats.length,
       partners: `${status.partners}, ${paused.length} paused, ${suspended.length} suspended`,

@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { midmonthHere } from '../../test/program/program.ts'
 import { sql } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import { defaultRetention, retentionKinds } from '../kernel/retention.ts'
@@ -109,6 +110,8 @@ test('removals are counted by day, and the status and the log name them', async 
   const at = harness.clock.now().toISOString()
   expect(body.removals.toSorted(byKind)).toEqual(expected.map(each => ({ ...each, at })).toSorted(byKind))
   expect(await listLastRemovals(harness.db)).toHaveLength(4)
+  const { stdout } = await midmonthHere(['status'], harness.settings)
+  expect(stdout).toMatch(/^removed webhook deliveries +1, \d+ .* ago$/m)
 })
 
 test('a day after its retention, data that is still there is overdue, and a removal ends that', async () => {

@@ -2267,9 +2267,10 @@ create table idempotency_keys (
   constraint an_answer_has_a_status check ((answer is null) = (status is null))
 );
 create index idempotency_keys_expired on idempotency_keys (expires_at);
--- For erasing a member: requests about members, and reads, which show members too. Neither has the requests that are frequent.
+-- For erasing a member: requests about members, and reads, which show members too. The frequent requests are in neither.
 create index idempotency_keys_of_members on idempotency_keys (partner_id, resource_id) where resource_id like 'mem\_%';
-create index idempotency_keys_of_reads on idempotency_keys (partner_id) where operation like 'get%';
+create index idempotency_keys_of_reads on idempotency_keys (partner_id)
+  where operation like 'get%' or operation like 'list%' or operation like 'inspect%';
 
 -- The partner's requests of the last days, so that a developer can find one without asking the operator. No bodies, no queries,
 -- nothing personal. Written in batches, deleted after a week, never updated. No foreign key: each batch would lock the partner.

@@ -111,6 +111,7 @@ test('an erased member no longer exists, and the books are complete', async () =
   for (const [method, path] of [
     ['GET', `/v1/members/${memberId}`],
     ['GET', `/v1/members/${memberId}/metadata`],
+    ['GET', `/v1/members/${memberId}/data-export`],
     ['GET', `/v1/pay/members/${memberId}/balance`],
     ['DELETE', `/v1/members/${memberId}`],
     ['POST', `/v1/members/${memberId}/activate`],
@@ -303,7 +304,13 @@ test('a repeated request about an erased member is refused, and nothing runs', a
   await call('DELETE', `/v1/members/${memberId}`)
   const list = { headers: { 'x-idempotency-key': 'list' } }
   expect((await call('GET', '/v1/members', list)).body.total).toBe(1)
-  expect((await erase(call, memberId)).status).toBe(200)
+  const operator = await harness.addOperator()
+  const inspected = { headers: { 'x-idempotency-key': 'inspect' } }
+  expect((await operator.call('GET', `/members/${memberId}`, inspected)).body.email).toBe(person.email)
+  const erased = await operator.call('POST', `/members/${memberId}/erase`)
+  expect([erased.status, erased.body.erasedAt]).toEqual([200, march.toISOString()])
+  expect((await operator.call('GET', `/members/${memberId}`, inspected)).status).toBe(404)
+  expect((await erase(call, memberId)).body).toEqual(erased.body)
   const repeated = await call('POST', '/v1/members', { body: person, headers: { 'x-idempotency-key': 'invite' } })
   expect([repeated.status, repeated.body.issues[0].code]).toEqual([409, 'Conflict'])
   expect(repeated.body.issues[0].message).toContain('is not run again')

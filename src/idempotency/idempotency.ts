@@ -203,7 +203,7 @@ export function recordsOf<Result extends object>(
 
 /**
  * Erases the stored responses of requests about a member. Their keys stay taken, so that a repeated request never runs again. Forgets
- * the reads of this partner, such as lists: they show other members too, and reading again is harmless.
+ * the reads of this partner and of operators, such as lists: they show other members too, and reading again is harmless.
  * @param recentIds the member's intents and withdrawals of the last `keyLifeMs`, whose responses may still be stored
  */
 export async function eraseResponses(
@@ -213,9 +213,11 @@ export async function eraseResponses(
   await sql`
     update idempotency_keys set status = null, answer = null
      where partner_id = ${partnerId} and resource_id = ${memberId} and resource_id like 'mem\\_%'`.execute(tx)
+  // Operators read members of every partner.
   await sql`
     delete from idempotency_keys
-     where partner_id = ${partnerId} and operation like 'get%' and answer is not null`.execute(tx)
+     where (partner_id = ${partnerId} or partner_id not like 'par\\_%') and answer is not null
+       and (operation like 'get%' or operation like 'list%' or operation like 'inspect%')`.execute(tx)
   if (recentIds.length === 0) return
   await sql`
     update idempotency_keys set status = null, answer = null

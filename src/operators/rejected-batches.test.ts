@@ -377,3 +377,20 @@ describe('after a batch was given back', () => {
     expect((await batchOf(waiting.id)).status).toBe('building')
   })
 })
+
+test('the file of a batch is refused with a sentence once an account in it is no longer kept', async () => {
+  const { id } = await sentBatch()
+  const [memberId = ''] = members
+  const keys = harness.db.selectFrom('memberKeys').select('paymentKey').where('memberId', '=', memberId)
+  const { paymentKey } = await keys.executeTakeFirstOrThrow()
+  const setKey = (key: Buffer | null) =>
+    harness.db.updateTable('memberKeys').set({ paymentKey: key }).where('memberId', '=', memberId).execute()
+  await setKey(null)
+  const refused = await operator.call('GET', `/payout-batches/${id}/file?again=true`)
+  await setKey(paymentKey)
+  expect([refused.status, refused.body.issues[0].message]).toEqual([
+    409,
+    expect.stringContaining('members who were erased'),
+  ])
+  await download(id)
+})

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { lastFour } from '../../bank-accounts/rules.ts'
-import { openAccount, requireAccount, type StoredAccount } from '../../bank-accounts/sealed-account.ts'
+import { openAccount, type StoredAccount } from '../../bank-accounts/sealed-account.ts'
 import { type Columns, type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict, problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { addDays, type Day, dayIn, instantAt, startOfDay } from '../../kernel/time.ts'
 import { paymentKeyOf } from '../../members/sealing.ts'
@@ -529,7 +529,11 @@ async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrd
        where p.batch_id = ${batchId} and p.removed_at is null and p.reference > ${after}
        order by p.reference limit ${pageSize}`.execute(db)
     for (const { reference, netAmount, remittanceText, ...stored } of rows) {
-      const account = requireAccount(db, stored, stored)
+      const account = openAccount(sealerOf(db), stored, stored)
+      if (account === null)
+        throw conflict(
+          'The file can no longer be written: it pays members who were erased, and their accounts are no longer kept',
+        )
       yield { reference, amount: netAmount, account, remittanceText: remittanceText || undefined }
     }
     const last = rows.at(-1)

@@ -377,20 +377,21 @@ create table member_keys (
   primary key (partner_id, member_id)
 );
 
--- What is left to know of an erased member: the receipt, and until when the payment key is kept.
+-- What is left to know of an erased member: the receipt, and since when the payment key is kept.
 create table member_erasures (
   partner_id id not null,
   member_id id not null,
   erased_at timestamptz not null,
   -- Signed; a repeated erasure returns it again.
   receipt text not null,
-  -- When the law no longer wants to know to whom was paid. Null if the payment key was destroyed with the rest.
-  payments_kept_until timestamptz,
+  -- The evidence of payments is kept for a time after the last withdrawal. Null if there was none, and the payment key was destroyed
+  -- with the rest.
+  last_paid_at timestamptz,
   payment_key_destroyed_at timestamptz,
   primary key (partner_id, member_id),
   foreign key (partner_id, member_id) references members
 );
-create index member_erasures_due on member_erasures (payments_kept_until) where payment_key_destroyed_at is null;
+create index member_erasures_due on member_erasures (last_paid_at) where payment_key_destroyed_at is null;
 
 -- A partner's members by tier and status: counts, and the changes not yet added to them. Counting a million members takes a quarter of
 -- a second. A change is a separate row, so that concurrent writes to a partner's members do not wait for each other.

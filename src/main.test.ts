@@ -256,7 +256,7 @@ async function occupy(port: number): Promise<number> {
 function databaseOf({ db, batchDb, withCopying, pool, endStart }: Omit<Databases, 'close'>): Database {
   return {
     ...{ db, batchDb, withCopying, pool, endStart, ownerConnection: '', appRole: { name: '' } },
-    erasureJournal: '/nowhere/erasures.jsonl',
+    erasures: { journal: '/nowhere/erasures.jsonl', evidenceDays: 2_192 },
     ...{ dataDir: undefined, keySource, psqlHint: undefined, close: async () => undefined },
   }
 }

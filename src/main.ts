@@ -13,7 +13,7 @@ import { type AppRole, describeExcess } from './database/grants.ts'
 import { migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { eraseAgain } from './erasure/erasure.ts'
-import { journalFileOf } from './erasure/journal.ts'
+import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import { type Listening, ListenProblem, listen } from './http/server/listening.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { currencies } from './kernel/money.ts'
@@ -44,8 +44,7 @@ export type Database = Databases & {
   dataDir: string | undefined
   /** Where the installation's key is. */
   keySource: KeySource
-  /** The path of the journal of erasures. */
-  erasureJournal: string
+  erasures: ErasureSettings
   psqlHint: string | undefined
 }
 
@@ -72,7 +71,7 @@ export async function openDatabase(
   const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
   const dataDir = embedded?.dataDir ?? path.join(checkoutDir, 'data')
   const keySource = keySourceOf(settings, { dataDir })
-  const erasureJournal = journalFileOf(settings, { keySource, dataDir })
+  const erasures = erasureSettingsOf(settings, { keySource, dataDir })
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
   const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
   const databases = connect(as === 'app' ? appConnection : ownerConnection, {
@@ -99,7 +98,7 @@ export async function openDatabase(
   return {
     ...databases,
     ...{ ownerConnection, appRole: appRoleOf(appConnection) },
-    ...{ dataDir: embedded?.dataDir, keySource, erasureJournal, psqlHint: embedded?.psqlHint, close },
+    ...{ dataDir: embedded?.dataDir, keySource, erasures, psqlHint: embedded?.psqlHint, close },
   }
 }
 
@@ -162,7 +161,7 @@ export async function migrateDatabase({
  * @throws Error with a message for the operator
  */
 export async function prepare(
-  { db, ownerConnection, appRole, keySource, erasureJournal }: Database,
+  { db, ownerConnection, appRole, keySource, erasures }: Database,
   {
     mayMigrate,
     log,
@@ -182,7 +181,7 @@ export async function prepare(
   }
   await requireSchema(db)
   const sealer = await openSealer(db, keySource)
-  const erasedCount = await eraseAgain(db, { journal: erasureJournal })
+  const erasedCount = await eraseAgain(db, erasures)
   if (erasedCount > 0) log.warn({ count: erasedCount }, 'erased members again that the database was restored with')
   return sealer
 }
@@ -201,13 +200,13 @@ const ownerConnectionsMax = 3
 
 /** What the operations of operators run on, in the process of a command. */
 export async function operatorContext(
-  { db, batchDb, withCopying, keySource, erasureJournal }: Database,
+  { db, batchDb, withCopying, keySource, erasures }: Database,
   { settings, sealer, log }: { settings: Settings; sealer: Sealer; log: Logger },
 ): Promise<InstallationContext> {
   const rails = await readRails(settings)
   const bankOf = banksOf(settings, rails)
   return {
-    ...{ db, batchDb, withCopying, sealer, log, now: systemClock, mode: settings.MIDMONTH_MODE, erasureJournal },
+    ...{ db, batchDb, withCopying, sealer, log, now: systemClock, mode: settings.MIDMONTH_MODE, erasures },
     ...{ bankOf, rails, banks: banksOn(rails, bankOf), installation: installationOf(settings, { keySource }) },
   }
 }
@@ -273,7 +272,7 @@ export async function run(
             console: await consoleOf(settings),
             bankOf: banksOf(settings, rails),
             recordRequest: requestLog?.record,
-            erasureJournal: database.erasureJournal,
+            erasures: database.erasures,
           },
           {
             hasDocs: settings.MIDMONTH_DOCS === 'on',

@@ -1,5 +1,4 @@
 import { closingTasks } from './closing/tasks.ts'
-import { erasureTasks } from './erasure/tasks.ts'
 import { eventTasks } from './events/tasks.ts'
 import { floatTasks } from './float/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
@@ -21,7 +20,6 @@ export const internalTasks = {
   ...payRunTasks,
   ...memberImportTasks,
   ...memberTasks,
-  ...erasureTasks,
   ...closingTasks,
   ...withdrawalTasks,
   ...partnerTasks,

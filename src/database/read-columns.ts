@@ -43,7 +43,7 @@ const readable = {
   memberCountChanges: 'partnerId id tier status change',
   memberCounts: 'partnerId tier status count',
   memberImportProgress: 'partnerId importId stepsDone',
-  memberErasures: 'partnerId memberId erasedAt paymentsKeptUntil paymentKeyDestroyedAt',
+  memberErasures: 'partnerId memberId erasedAt lastPaidAt paymentKeyDestroyedAt',
   memberImportRows: 'partnerId importId row newMemberId firstName lastName tier enablePayroll faults',
   memberImportSteps: 'partnerId importId step action memberId fault',
   memberImports:

@@ -316,7 +316,7 @@ export type DB = {
     memberId: string
     erasedAt: Date
     receipt: string
-    paymentsKeptUntil: Date | null
+    lastPaidAt: Date | null
     paymentKeyDestroyedAt: Date | null
   }
   memberImportProgress: {

@@ -1,6 +1,5 @@
 import type { Action, Details } from '../audit-log/audit-log.ts'
-import type { Db } from '../database/database.ts'
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { eraseResponses, keyLifeMs } from '../idempotency/idempotency.ts'
 import { issue, Problem, problem } from '../kernel/errors.ts'
 import { firstId } from '../kernel/ids.ts'
@@ -11,13 +10,14 @@ import { memberNotFound } from '../members/rules.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { deleteSessionsOf } from '../partners/member-sessions.ts'
 import { sealerOf } from '../sealing/held.ts'
-import { inScope, type Scope } from '../worker/task.ts'
+import { inScope, type Old } from '../worker/task.ts'
 import { listResources, readFacts } from './facts.ts'
-import { append, type JournalEntry, readJournal } from './journal.ts'
+import { append, type ErasureSettings, type JournalEntry, readJournal } from './journal.ts'
 import { signReceipt } from './receipts.ts'
 import { destroyed, type Kept, keptOf, obstaclesOf, paymentsKeptUntil } from './rules.ts'
 
-export type OfMember = { partnerId: string; memberId: string }
+type OfMember = { partnerId: string; memberId: string }
+type Erasing = OfMember & { settings: ErasureSettings; now: Date }
 
 /** What a receipt says. */
 export type Claims = {
@@ -38,13 +38,13 @@ export type Preview = { obstacles: string[]; destroyed: readonly string[]; kept:
  */
 export async function preview(
   db: Reader,
-  { partnerId, memberId, now }: OfMember & { now: Date },
+  { partnerId, memberId, settings, now }: Erasing,
 ): Promise<Preview | { receipt: string }> {
   const member = await findErasable(db, { partnerId, memberId })
   if (member === undefined) throw memberNotFound(memberId)
   if (member.erasedAt !== null) return { receipt: await readReceipt(db, { partnerId, memberId }) }
   const facts = await readFacts(db, { partnerId, memberId, member, now })
-  const kept = keptOf({ paymentsUntil: paymentsKeptUntil(facts.lastPaidAt) })
+  const kept = keptOf({ paymentsUntil: paymentsKeptUntil(facts.lastPaidAt, settings) })
   return { obstacles: obstaclesOf(facts), destroyed, kept }
 }
 
@@ -56,7 +56,7 @@ export async function preview(
  */
 export async function erase(
   tx: Tx,
-  { recordOutside, now, ...of }: OfMember & { recordOutside: (entry: JournalEntry) => Promise<void>; now: Date },
+  { recordOutside, settings, now, ...of }: Erasing & { recordOutside: (entry: JournalEntry) => Promise<void> },
 ): Promise<{ receipt: string; audit?: { action: Action; details: Details; partnerId: string } }> {
   const member = await lock(tx, of)
   if (member === undefined) throw memberNotFound(of.memberId)
@@ -69,21 +69,27 @@ export async function erase(
       obstacles.map(message => issue('Conflict', message)),
     )
   const { lastPaidAt } = facts
-  const receipt = await destroy(tx, { ...of, member, lastPaidAt, now })
+  const receipt = await destroy(tx, { ...of, member, lastPaidAt, settings, now })
   const { partnerId, memberId } = of
   await recordOutside({ partnerId, memberId, erasedAt: now.toISOString() })
-  const details = { paymentsKeptUntil: paymentsKeptUntil(lastPaidAt)?.toISOString() ?? null }
+  const details = { paymentsKeptUntil: paymentsKeptUntil(lastPaidAt, settings)?.toISOString() ?? null }
   return { receipt, audit: { action: 'member.erase', details, partnerId } }
+}
+
+/** @throws Problem `ServiceUnavailable` in a process that has no journal */
+export function requireSettings({ erasures }: { erasures?: ErasureSettings | undefined }): ErasureSettings {
+  if (erasures === undefined) throw problem('ServiceUnavailable', 'This process has no journal of erasures')
+  return erasures
 }
 
 /** Runs a transaction that erases a member, whose entry is taken back from the journal if the transaction is rolled back. */
 export async function withJournal<T>(
-  { db, journal }: { db: Db; journal: string | undefined },
+  db: Db,
+  { journal }: ErasureSettings,
   work: (recordOutside: (entry: JournalEntry) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const recorded: JournalEntry[] = []
   const recordOutside = async (entry: JournalEntry) => {
-    if (journal === undefined) throw problem('ServiceUnavailable', 'This process has no journal of erasures')
     await append(journal, entry)
     recorded.push(entry)
   }
@@ -91,8 +97,7 @@ export async function withJournal<T>(
     return await work(recordOutside)
   } catch (error) {
     // Best effort: without the database it is not known whether the erasure was committed, and it stays in the journal.
-    for (const entry of recorded)
-      if (journal !== undefined) await takeBack(db, { journal, entry }).catch(() => undefined)
+    for (const entry of recorded) await takeBack(db, { journal, entry }).catch(() => undefined)
     throw error
   }
 }
@@ -109,8 +114,8 @@ async function takeBack(db: Db, { journal, entry }: { journal: string; entry: Jo
  * that: all reasons to wait were over when they were erased.
  * @returns how many members were erased
  */
-export async function eraseAgain(db: Db, { journal }: { journal: string }): Promise<number> {
-  const entries = await readJournal(journal)
+export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<number> {
+  const entries = await readJournal(settings.journal)
   let count = 0
   for (const { partnerId, memberId, erasedAt } of await findLeft(db, entries)) {
     await db.transaction().execute(async tx => {
@@ -119,30 +124,30 @@ export async function eraseAgain(db: Db, { journal }: { journal: string }): Prom
       if (member === undefined || member.erasedAt !== null) return
       const now = new Date(erasedAt)
       const { lastPaidAt } = await readFacts(tx, { partnerId, memberId, member, now })
-      await destroy(tx, { partnerId, memberId, member, lastPaidAt, now })
+      await destroy(tx, { partnerId, memberId, member, lastPaidAt, settings, now })
       count += 1
     })
   }
   return count
 }
 
-/**
- * Destroys the payment keys of erased members whose payments no longer need to be proved, at most `countMax`. Safe to run twice.
- * @returns how many keys were destroyed
- */
-export async function destroyDueKeys(
-  tx: Tx,
-  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
-): Promise<number> {
-  const { rows } = await sql<OfMember>`
-    update member_erasures e set payment_key_destroyed_at = ${now}
-      from (select partner_id, member_id from member_erasures
-             where payment_key_destroyed_at is null and payments_kept_until <= ${now} ${inScope(scope)}
-             order by payments_kept_until limit ${countMax} for update skip locked) due
-     where e.partner_id = due.partner_id and e.member_id = due.member_id
-    returning e.partner_id, e.member_id`.execute(tx)
-  await destroyPaymentKeys(tx, rows)
-  return rows.length
+/** SQL that finds the erased members who were last paid before an instant, and whose payment keys are still there. */
+export const oldEvidence = ({ before, countMax, scope }: Old) => sql`
+  select partner_id, member_id from member_erasures
+   where payment_key_destroyed_at is null and last_paid_at < ${before} ${inScope(scope)}
+   order by last_paid_at limit ${countMax}`
+
+/** Destroys payment keys. @returns how many were destroyed */
+export async function removeOldEvidence(db: Db, { now, ...old }: Old & { now: Date }): Promise<number> {
+  return await db.transaction().execute(async tx => {
+    const { rows } = await sql<OfMember>`
+      update member_erasures e set payment_key_destroyed_at = ${now}
+        from (${oldEvidence(old)} for update skip locked) old
+       where e.partner_id = old.partner_id and e.member_id = old.member_id
+      returning e.partner_id, e.member_id`.execute(tx)
+    await destroyPaymentKeys(tx, rows)
+    return rows.length
+  })
 }
 
 /** What a receipt says; it was signed by this installation. */
@@ -162,8 +167,9 @@ async function destroy(
     memberId,
     member,
     lastPaidAt,
+    settings,
     now,
-  }: OfMember & { member: ErasableMember; lastPaidAt: Date | null; now: Date },
+  }: Erasing & { member: ErasableMember; lastPaidAt: Date | null },
 ): Promise<string> {
   const of = { partnerId, memberId }
   const { withdrawalIds, intentIds } = await listResources(tx, { ...of, createdAt: member.createdAt, now })
@@ -173,7 +179,7 @@ async function destroy(
     ...withdrawalIds.filter(id => id >= firstId('withdrawal', since)),
     ...intentIds.filter(id => id >= firstId('withdrawalIntent', since)),
   ]
-  const paymentsUntil = paymentsKeptUntil(lastPaidAt)
+  const paymentsUntil = paymentsKeptUntil(lastPaidAt, settings)
   await eraseFromImports(tx, { ...of, names: member })
   await metadata.eraseAll(tx, { partnerId, resourceIds: [memberId, ...intentIds] })
   await deleteSessionsOf(tx, of)
@@ -184,7 +190,7 @@ async function destroy(
   const receipt = signReceipt(sealerOf(tx), claims)
   await tx
     .insertInto('memberErasures')
-    .values({ ...of, erasedAt: now, receipt, paymentsKeptUntil: paymentsUntil })
+    .values({ ...of, erasedAt: now, receipt, lastPaidAt })
     .execute()
   return receipt
 }

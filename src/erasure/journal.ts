@@ -11,16 +11,19 @@ import type { KeySource } from '../sealing/key-providers.ts'
 export type JournalEntry = { partnerId: string; memberId: string; erasedAt: string }
 type JournalLine = JournalEntry & { rolledBack?: true }
 
-/** The path of the journal: beside the key file by default, so that neither is in a copy of the data. */
-export function journalFileOf(
-  { MIDMONTH_ERASURE_JOURNAL: file }: Pick<Settings, 'MIDMONTH_ERASURE_JOURNAL'>,
+/** What erasures need of the settings. @property evidenceDays how long it stays known to which accounts an erased member was paid */
+export type ErasureSettings = { journal: string; evidenceDays: number }
+
+/** By default the journal is beside the key file, so that neither is in a copy of the data. */
+export function erasureSettingsOf(
+  {
+    MIDMONTH_ERASURE_JOURNAL: file,
+    MIDMONTH_PAYMENT_EVIDENCE_DAYS: evidenceDays,
+  }: Pick<Settings, 'MIDMONTH_ERASURE_JOURNAL' | 'MIDMONTH_PAYMENT_EVIDENCE_DAYS'>,
   { keySource, dataDir }: { keySource: KeySource; dataDir: string },
-): string {
-  if (file !== '') return path.resolve(file)
-  return path.join(
-    'file' in keySource ? path.dirname(keySource.file) : path.resolve(`${dataDir}-key`),
-    'erasures.jsonl',
-  )
+): ErasureSettings {
+  const folder = 'file' in keySource ? path.dirname(keySource.file) : `${dataDir}-key`
+  return { journal: path.resolve(file === '' ? path.join(folder, 'erasures.jsonl') : file), evidenceDays }
 }
 
 /** Appends a line that survives a crash of the machine. @throws Problem `ServiceUnavailable` if it cannot be written */

@@ -16,14 +16,14 @@ export type Facts = {
   lastPaidAt: Date | null
 }
 
+const dayMs = 86_400_000
+
 export const periods = {
   /**
    * A bank returns a credit transfer within days. In SEPA a payment can be recalled within 10 banking days, and the payee's bank answers
    * within 15 more; with holidays that is less than 40 days. Bacs returns take six days.
    */
   returnDays: 40,
-  /** HMRC and most tax authorities want records of payments for 6 years; the rules against money laundering for 5. */
-  paymentYears: 6,
 }
 
 /** Every reason why the member cannot be erased yet, each with what to do. Empty if the member can be erased. */
@@ -64,12 +64,9 @@ export function obstaclesOf(facts: Facts): string[] {
   ]
 }
 
-/** Until when it must be known to whom was paid; null if nothing was paid. */
-export function paymentsKeptUntil(lastPaidAt: Date | null): Date | null {
-  if (lastPaidAt === null) return null
-  const until = new Date(lastPaidAt)
-  until.setUTCFullYear(until.getUTCFullYear() + periods.paymentYears)
-  return until
+/** Until when it stays known to whom was paid; null if nothing was paid. */
+export function paymentsKeptUntil(lastPaidAt: Date | null, { evidenceDays }: { evidenceDays: number }): Date | null {
+  return lastPaidAt === null ? null : new Date(lastPaidAt.getTime() + evidenceDays * dayMs)
 }
 
 /** What an erasure keeps: what, why, and until when; null is for ever. */
@@ -95,7 +92,7 @@ export function keptOf({ paymentsUntil }: { paymentsUntil: Date | null }): Kept[
       : [
           {
             what: 'The accounts that withdrawals were paid to, sealed with a key of the member',
-            rule: `Records of payments are kept for ${periods.paymentYears} years after the last one, for tax authorities and against money laundering`,
+            rule: 'Records of payments are kept for tax authorities and against money laundering',
             until: paymentsUntil.toISOString().slice(0, 10),
           },
         ]

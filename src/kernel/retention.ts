@@ -69,6 +69,15 @@ export const retentionKinds = {
     setting: { name: 'MIDMONTH_DISCLOSURE_DAYS', min: 30, max: 3_650 },
     reason: 'A leak is often noticed months later, and a busy partner leaves a million entries a day.',
   },
+  paymentEvidence: {
+    what: 'the keys that show to which accounts erased members were paid',
+    holds: 'the bank account of each withdrawal; sealed',
+    after: 'the last withdrawal',
+    days: 2_192,
+    setting: { name: 'MIDMONTH_PAYMENT_EVIDENCE_DAYS', min: 365, max: 7_305 },
+    reason:
+      'Tax authorities want records of payments for 6 years, the rules against money laundering for 5. A receipt of an erasure names the day that follows from the setting at that time.',
+  },
 } as const satisfies Record<string, Rule>
 
 type Rule = {

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { check, lastFour } from '../bank-accounts/rules.ts'
 import type { Reader } from '../database/database.ts'
 import { bodyOf } from '../erasure/bodies.ts'
-import { erase, preview, withJournal } from '../erasure/erasure.ts'
+import { erase, preview, requireSettings, withJournal } from '../erasure/erasure.ts'
 import { EraseQuery, MemberErasure } from '../erasure/schema.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
@@ -129,12 +129,13 @@ const eraseMemberOfPartner = operation({
   problems: ['MemberNotFound'],
   async run(call, { read, write }) {
     const { params, query, context } = call
-    const { db, sealer, erasureJournal: journal } = context
+    const { db, sealer } = context
+    const settings = requireSettings(context)
     const partnerId = await ownerOf(db, params.memberId)
-    const of = { partnerId, ...params, now: await partnerNow(db, call, partnerId) }
+    const of = { partnerId, ...params, settings, now: await partnerNow(db, call, partnerId) }
     if (query.dryRun)
       return await read(async reader => ({ body: bodyOf(sealer, params.memberId, await preview(reader, of)) }))
-    return await withJournal({ db, journal }, recordOutside =>
+    return await withJournal(db, settings, recordOutside =>
       write(async tx => {
         const { receipt, audit } = await erase(tx, { ...of, recordOutside })
         return { body: bodyOf(sealer, params.memberId, { receipt }), resourceId: params.memberId, audit }

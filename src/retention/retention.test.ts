@@ -23,6 +23,7 @@ const tables: Record<RemovedKind, string> = {
   webhookDeliveries: 'webhook_deliveries',
   auditAddresses: 'audit_log where address is not null',
   disclosures: 'disclosures',
+  paymentEvidence: 'member_erasures where payment_key_destroyed_at is null',
 }
 
 /** How many rows of each kind are left. */
@@ -39,6 +40,12 @@ async function fill(): Promise<{ withdrawalId: string }> {
   const { db, call, partner } = harness
   const memberId = await harness.addMember({ available: 50_000 })
   const withdrawalId = await harness.withdraw({ memberId })
+  const now = harness.clock.now()
+  const erased = { partnerId: partner.id, memberId: await harness.addMember(), erasedAt: now, receipt: 'signed' }
+  await db
+    .insertInto('memberErasures')
+    .values({ ...erased, lastPaidAt: now })
+    .execute()
   const unused = await harness.createIntent({ memberId })
   await call('PUT', `/v1/pay/withdrawals/intent/${unused}/metadata`, { body: { metadata: { shift: '7' } } })
   await call('DELETE', `/v1/pay/withdrawals/intent/${unused}`)
@@ -122,7 +129,7 @@ test('a day after its retention, data that is still there is overdue, and a remo
   expect(await overdue()).toEqual([])
   harness.clock.advance({ minutes: 10 })
   expect(await overdue()).toEqual(['replays', 'requests'])
-  harness.clock.advance({ days: 182 })
+  harness.clock.advance({ days: 2_192 })
   expect((await overdue()).toSorted()).toEqual(removedKinds.toSorted())
   const { body: status } = await operator.call('GET', '/status')
   expect(status.attention.join()).toMatch(/Data is past its retention: .*the request log \(kept for 7 days\)/)
@@ -145,7 +152,7 @@ test('a kind that cannot be removed does not keep the others, and the task fails
     create trigger refuse before delete on withdrawal_intents for each row execute function refuse()`.execute(
     harness.ownerDb,
   )
-  harness.clock.advance({ days: 181, minutes: 2 })
+  harness.clock.advance({ days: 2_192, minutes: 2 })
   await expect(harness.runTask('remove-old-data')).rejects.toThrow('no disk')
   expect(await left()).toEqual({ ...none, unusedIntents: made.unusedIntents })
 })

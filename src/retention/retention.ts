@@ -2,6 +2,7 @@ import type { RawBuilder } from 'kysely'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { oldDisclosures } from '../audit-log/disclosures.ts'
 import { type Reader, sql } from '../database/database.ts'
+import { oldEvidence } from '../erasure/erasure.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention, type RetentionKind, retentionKinds } from '../kernel/retention.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
@@ -24,6 +25,7 @@ const oldOf: { readonly [Kind in RemovedKind]: (old: Old) => RawBuilder<unknown>
   webhookDeliveries: deliveries.oldDeliveries,
   auditAddresses: auditLog.oldAddresses,
   disclosures: oldDisclosures,
+  paymentEvidence: oldEvidence,
 }
 export const removedKinds = Object.keys(oldOf) as RemovedKind[]
 

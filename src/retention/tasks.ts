@@ -1,6 +1,7 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import { removeOldDisclosures } from '../audit-log/disclosures.ts'
 import type { Db } from '../database/database.ts'
+import { removeOldEvidence } from '../erasure/erasure.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention } from '../kernel/retention.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
@@ -32,6 +33,7 @@ const kinds: { readonly [Name in RemovedKind]: Kind } = {
   webhookDeliveries: { time: 'real', removeSome: chunked(deliveries.removeOld) },
   auditAddresses: { time: 'real', removeSome: chunked(auditLog.removeOldAddresses) },
   disclosures: { time: 'real', removeSome: chunked(removeOldDisclosures) },
+  paymentEvidence: { time: 'partner', removeSome: chunked(removeOldEvidence) },
 }
 
 export function retentionTasks(retention: Retention) {

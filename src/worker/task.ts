@@ -16,7 +16,6 @@ export type TaskName =
   | 'apply-member-imports'
   | 'expire-member-imports'
   | 'remove-old-data'
-  | 'destroy-payment-keys'
   | 'forget-member-sessions'
   | 'forget-user-sessions'
   | 'fold-float-changes'

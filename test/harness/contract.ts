@@ -97,7 +97,8 @@ export function verifyResponse(method: string, path: string, response: ApiRespon
 
 function fileTypeOf({ status, headers }: ApiResponse): string | undefined {
   const [, text, bytes] =
-    /^(?:(text\/(?:csv|xml|html)); charset=utf-8|(application\/octet-stream))$/.exec(headers['content-type'] ?? '') ?? []
+    /^(?:(text\/(?:csv|xml|html)); charset=utf-8|(application\/octet-stream))$/.exec(headers['content-type'] ?? '') ??
+    []
   return status < 300 ? (text ?? bytes) : undefined
 }
 

@@ -12,6 +12,7 @@ import type { Db, Tx } from '../../src/database/database.ts'
 import type { ApiContext, App } from '../../src/http/server/server.ts'
 import type { Lanes } from '../../src/kernel/lanes.ts'
 import type { Currency } from '../../src/kernel/money.ts'
+import { defaultRetention } from '../../src/kernel/retention.ts'
 import { createKey, type Scope, scopes } from '../../src/partners/api-keys.ts'
 import { createOperatorKey } from '../../src/partners/operator-keys.ts'
 import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../../src/partners/partners.ts'
@@ -86,11 +87,14 @@ export async function startHarness({
   const inTx = <T>(work: (tx: Tx) => Promise<T>) => db.transaction().execute(work)
   await inTx(tx => claimMode(tx, { mode, now: clock.now() }))
   const sealer = await openSealer(db, keySource)
-  const erasureJournal = path.join(tmpdir(), `midmonth-${database}-erasures.jsonl`)
+  const erasures = {
+    journal: path.join(tmpdir(), `midmonth-${database}-erasures.jsonl`),
+    evidenceDays: defaultRetention.paymentEvidence,
+  }
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record
   const app = await buildApp(
-    { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console, erasureJournal },
+    { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console, erasures },
     { hasDocs, fence, channels, rails: rails.map(toRail) },
   )
   const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
@@ -165,7 +169,7 @@ export async function startHarness({
     ownerDb: asOwner.db,
     clock,
     sealer,
-    erasureJournal,
+    erasureJournal: erasures.journal,
     /** Writes all requests so far to the request log. */
     flushRequestLog: () => requestLog.flush(),
     host,
@@ -216,7 +220,7 @@ export async function startHarness({
     async startSecond(options: { channels?: Channel[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
       await openSealer(databases.db, keySource)
-      const context = { ...databases, sealer, log, now: clock.now, mode, bankOf, erasureJournal }
+      const context = { ...databases, sealer, log, now: clock.now, mode, bankOf, erasures }
       const secondApp = await buildApp(context, { fence, channels, ...options })
       const callSecond = callerOf(secondApp)
       return {
@@ -231,7 +235,7 @@ export async function startHarness({
     async stop() {
       await app.close()
       await requestLog.close()
-      await rm(erasureJournal, { force: true })
+      await rm(erasures.journal, { force: true })
       await Promise.all([databases.close(), asOwner.close()])
     },
   }

@@ -122,8 +122,8 @@ export type ApiContext = {
   publicUrl?: string | undefined
   /** How users sign in to the console; by default with a password. */
   console?: ConsoleSettings | undefined
-  /** The path of the journal of erasures; without it, no member can be erased. */
-  erasureJournal?: string | undefined
+  /** Without these settings, no member can be erased. */
+  erasures?: { journal: string; evidenceDays: number } | undefined
   /** Writes the request log; without it, there is none. */
   recordRequest?: RecordRequest | undefined
 }

@@ -1315,7 +1315,7 @@ export type ReleasedMember = {
 }
 
 export type Removal = {
-  kind: 'unusedIntents' | 'memberImports' | 'replays' | 'requests' | 'webhookDeliveries' | 'auditAddresses' | 'disclosures'
+  kind: 'unusedIntents' | 'memberImports' | 'replays' | 'requests' | 'webhookDeliveries' | 'auditAddresses' | 'disclosures' | 'paymentEvidence'
   at: Instant
   count: number
 }

@@ -12,6 +12,7 @@ import { closeIfOver } from '../closing/closing.ts'
 import { readSettings } from '../config.ts'
 import { sql } from '../database/database.ts'
 import { openDatabase, prepare, run } from '../main.ts'
+import { recount } from '../members/counts.ts'
 import { openAll } from '../members/sealing.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { append, readJournal } from './journal.ts'
@@ -132,9 +133,12 @@ test('an erased member no longer exists, and the books are complete', async () =
     (await call('GET', '/v1/members', { headers: { accept: 'text/csv' } })).text.trim().split('\r\n'),
   ).toHaveLength(1)
   expect(await counted()).toBe(0)
+  await harness.inTx(tx => recount(tx, mine.partner.id))
+  expect(await counted()).toBe(0)
 
   expect((await call('GET', `/v1/pay/withdrawals/${withdrawalId}`)).body).toMatchObject({ status: 'paid', memberId })
   expect((await call('GET', `/v1/pay/withdrawals/intent/${intentId}`)).status).toBe(200)
+  expect((await call('GET', `/v1/pay/members/${memberId}/statement`)).body.lines).not.toEqual([])
   const path = `/v1/pay/cycles/${mine.payCycle.id}/deductions`
   expect((await call('GET', path)).body.deductions).toEqual([{ memberId, total: gbp(5_000) }])
   const file = await call('GET', path, { headers: { accept: 'text/csv' } })
@@ -317,6 +321,30 @@ test('a repeated request about an erased member is refused, and nothing runs', a
   expect((await call('GET', '/v1/members', list)).body.total).toBe(0)
   const { rows } = await sql`select from members where partner_id = ${mine.partner.id}`.execute(harness.db)
   expect(rows).toHaveLength(1)
+})
+
+test('a repeated request for a withdrawal of an erased member is refused, and pays nothing', async () => {
+  const { mine, call, memberId } = await partnerWith()
+  harness.clock.set(new Date('2026-03-31T20:00:00.000Z'))
+  await call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: gbp(20_000) }] } })
+  const quote = { memberId, key: mine.key, headers: { 'x-idempotency-key': 'quote' } }
+  const quoted = await harness.requestIntent(quote)
+  const path = `/v1/pay/withdrawals/intent/${quoted.body.withdrawalIntentId}`
+  expect((await call('DELETE', path)).status).toBe(200)
+  harness.clock.set(april)
+  await close(mine)
+  await call('DELETE', `/v1/members/${memberId}`)
+  const erased = await erase(call, memberId)
+  expect(erased.status, erased.text).toBe(200)
+  const repeated = await harness.requestIntent(quote)
+  expect([repeated.status, repeated.body.issues[0].message]).toEqual([409, expect.stringContaining('is not run again')])
+  const completed = await harness.requestCompletion(quoted.body.withdrawalIntentId, { key: mine.key })
+  expect(completed.status).toBe(409)
+  expect((await call('GET', path)).body.accountDetails.accountHolder).toBe('(erased)')
+  const { rows } = await sql<{ intents: number; withdrawals: number }>`
+    select (select count(*)::integer from withdrawal_intents where member_id = ${memberId}) as intents,
+           (select count(*)::integer from withdrawals where member_id = ${memberId}) as withdrawals`.execute(harness.db)
+  expect(rows).toEqual([{ intents: 1, withdrawals: 0 }])
 })
 
 test('a member who never withdrew loses both keys at once; the payment key of others goes when its retention ends', async () => {

@@ -75,7 +75,7 @@ export async function completeAll(
     commands.map(({ claim }) => claim),
   )
   // Of several commands for one intent only the first one creates the withdrawal.
-  const firsts = new Map<Intent, Completion>()
+  const firsts = new Map<intents.LockedIntent, Completion>()
   for (const [index, command] of commands.entries()) {
     const intent = held[index]
     if (typeof intent === 'object' && known[index] === undefined && !firsts.has(intent)) firsts.set(intent, command)
@@ -146,7 +146,7 @@ function detailsOf({ withdrawalId, command, intent, dueAt, balanceAfter }: NewWi
   }
 }
 
-function throwNoWithdrawal({ id }: Intent): never {
+function throwNoWithdrawal({ id }: intents.LockedIntent): never {
   throw new Error(`${id} is completed but has no withdrawal`)
 }
 
@@ -156,19 +156,29 @@ type NewWithdrawal = Completed & Accepted & { command: Completion; intent: Inten
 /** By the intents' ids. */
 async function decideAll(
   tx: Tx,
-  firsts: Map<Intent, Completion>,
+  firsts: Map<intents.LockedIntent, Completion>,
   banks: Banks,
 ): Promise<Map<string, NewWithdrawal | Problem>> {
   const pending = [...firsts]
     .filter(([intent]) => intent.status !== 'completed')
     .map(([intent, command]) => ({ intent, command }))
   if (pending.length === 0) return new Map()
-  const asked = await readFacts(
+  const found = await readFacts(
     tx,
     pending.map(({ intent, command }) => ({
       ...{ intent, command, partnerId: command.partner.id, memberId: intent.memberId, now: command.now },
     })),
     banks,
+  )
+  const asked = await Promise.all(
+    found.map(async ({ intent: { sealedAccount, ...intent }, ...each }) => {
+      const { member } = each.facts
+      // Nearly always the account that the member still has, which is open already.
+      const isMembers = member?.sealedAccount?.equals(sealedAccount)
+      const account =
+        (isMembers && member?.account) || (await intents.find(tx, { ...each, intentId: intent.id })).account
+      return { ...each, intent: { ...intent, account } }
+    }),
   )
   const decisions = decideCompletions(asked)
   return new Map(
@@ -236,7 +246,7 @@ async function alertLowFloats(tx: Tx, created: NewWithdrawal[], { waits }: { wai
 }
 
 /** Maps the ids of intents that are completed already to their withdrawals. */
-async function findCompleted(tx: Tx, firsts: Map<Intent, Completion>): Promise<Map<string, Completed>> {
+async function findCompleted(tx: Tx, firsts: Map<intents.LockedIntent, Completion>): Promise<Map<string, Completed>> {
   const completed = [...firsts].filter(([intent]) => intent.status === 'completed')
   if (completed.length === 0) return new Map()
   const asked = completed.map(([intent, command]) => ({ partnerId: command.partner.id, intentId: intent.id }))

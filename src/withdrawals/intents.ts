@@ -186,6 +186,9 @@ export async function countOpen(
   return rows[0]?.count ?? 0
 }
 
+/** An intent whose account has not been opened: a completion compares it with the member's as it is stored. */
+export type LockedIntent = Omit<Intent, 'account'> & { sealedAccount: Buffer }
+
 /**
  * Locks intents and their members, in one statement and in the lock order of `lockMembers`.
  * @param waits whether to wait for rows that are locked; if not, they are skipped
@@ -195,22 +198,19 @@ export async function lockAll(
   tx: Tx,
   asked: { partnerId: string; intentId: string }[],
   { waits }: { waits: boolean },
-): Promise<(Intent | 'missing' | 'held')[]> {
+): Promise<(LockedIntent | 'missing' | 'held')[]> {
   const [lockOfMember, lockOfIntent] = waits
     ? [lockOfMembers.waiting, cachedSql`for update of i`]
     : [lockOfMembers.skipping, cachedSql`for update of i skip locked`]
-  const { rows } = await cachedSql<IntentRow & { partnerId: string }>`
+  const { rows } = await cachedSql<LockedIntent & { partnerId: string }>`
     select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.gross_amount, i.net_amount, i.fee, i.employer_fee,
-           i.tier, i.tier_version, i.account, k.payment_key, i.created_at, i.expires_at
+           i.tier, i.tier_version, i.account as sealed_account, i.created_at, i.expires_at
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
              as asked (partner_id, id)
       join withdrawal_intents i on i.partner_id = asked.partner_id and i.id = asked.id ${onOnePartner('i', asked)}
       join members m on m.partner_id = i.partner_id and m.id = i.member_id ${onOnePartner('m', asked)}
-      left join member_keys k on k.partner_id = i.partner_id and k.member_id = i.member_id ${onOnePartner('k', asked)}
      ${lockOfMember} ${lockOfIntent}`.execute(tx)
-  const held = new Map(
-    rows.map(({ partnerId, ...row }) => [`${partnerId} ${row.id}`, toIntent(tx, { partnerId, row })]),
-  )
+  const held = new Map(rows.map(({ partnerId, ...row }) => [`${partnerId} ${row.id}`, row]))
   const nameOf = (each: { partnerId: string; intentId: string }) => `${each.partnerId} ${each.intentId}`
   const rest = asked.filter(each => !held.has(nameOf(each)))
   const existing = rest.length === 0 ? new Set() : await findExisting(tx, rest)

@@ -7,6 +7,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { keySettings } from '../../test/harness/installation-key.ts'
+import { midmonthHere } from '../../test/program/program.ts'
 import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { readSettings } from '../config.ts'
@@ -374,6 +375,18 @@ test('a member who never withdrew loses both keys at once; the payment key of ot
     lastFour: '0000',
   })
   expect(await harness.disagreements()).toEqual([])
+})
+
+test('an operator sees at the command line what prevents an erasure, and erases', async () => {
+  const { call, memberId } = await partnerWith()
+  const settings = { ...harness.settings, MIDMONTH_ERASURE_JOURNAL: harness.erasureJournal }
+  const preview = await midmonthHere(['member', 'erase', memberId, '--dry-run'], settings)
+  expect(preview.stdout).toContain(`${memberId} was not erased.`)
+  expect(preview.stdout).toContain('Prevents it:\n  The member is active; offboard the member')
+  await call('DELETE', `/v1/members/${memberId}`)
+  const { stdout } = await midmonthHere(['member', 'erase', memberId], settings)
+  expect(stdout).toContain(`${memberId} was erased on `)
+  expect(stdout).toContain((await erase(call, memberId)).body.receipt)
 })
 
 test('a database restored from before an erasure erases the member again before it serves anything', async () => {

@@ -549,7 +549,7 @@ create table member_import_steps (
   step integer not null,
   action text not null check (action in ('Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged')),
   member_id id not null,
-  -- The action as it was requested, sealed; null for a row of a file.
+  -- The action as it was requested, sealed; null for a row of a file, or if the member was erased.
   command bytea,
   -- Why it was refused when it was applied.
   fault text,
@@ -2733,7 +2733,7 @@ begin
     remaining := array_remove(remaining, next_table);
   end loop;
   -- The record of the request that resets is completed after this.
-  delete from public.idempotency_keys where partner_id = partner and status is not null;
+  delete from public.idempotency_keys where partner_id = partner and (status is not null or resource_id is not null);
   perform set_config('midmonth.resetting', '', true);
 end $$;
 

@@ -359,6 +359,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     partners: 'joins the share of members that a list may offboard',
   },
   members: {
+    member_erasures: 'destroys the keys again that a backup has restored, in one statement',
     ledger_balances: 'a member may change currency or leave only without a balance',
     pay_cycles: 'only pay of the open cycle keeps a member in its currency',
     pay_run_lines: 'a member with pay in its grace period keeps the currency',

@@ -13,7 +13,7 @@ export function sealAccount(key: MemberKey, account: BankAccount): Buffer {
 }
 
 // An intent is usually completed within seconds, and each of the two opens the same account. Nothing is returned for a key that was
-// destroyed in the database meanwhile, and the opened accounts are forgotten within five seconds.
+// destroyed in the database meanwhile, and the opened accounts are forgotten within four seconds.
 const opened = new Recent<BankAccount>({ periodMs: 2_000, countMax: 20_000 })
 
 /** @throws Error if the account or the key was changed, or belongs to another member */

@@ -16,6 +16,7 @@ import { openDatabase, prepare, run } from '../main.ts'
 import { recount } from '../members/counts.ts'
 import { openAll } from '../members/sealing.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
+import { eraseAgain } from './erasure.ts'
 import { append, readJournal } from './journal.ts'
 
 const quiet = pino({ level: 'silent' })
@@ -241,7 +242,7 @@ test('erasing is refused with every reason, and changes nothing', async () => {
     `The withdrawal intent ${intentId} is pending; cancel it or let it expire`,
     `The withdrawal ${heldId} is not finished; wait for its bank`,
     `The bank may still return the withdrawal ${withdrawalId}; wait until 2026-04-1`,
-    'The exception pex_erasure names a payment to the member; an operator has to close it',
+    'The exception pex_erasure names a payment to the member; ask the operator to close it',
     'The member has pay in GBP available; it is released when its pay cycle closes',
     `The pay run ${scheduled.id} is scheduled and pays the member; revert it or wait`,
     `The member job ${job.body.jobId} is not finished and names the member; wait or reject it`,
@@ -458,6 +459,23 @@ test('an erasure that was rolled back is taken back from the journal, and a line
   expect(await readJournal(file)).toEqual([two, one])
   await writeFile(file, '\n{"partnerId":"par_1"}\n', { flag: 'a' })
   await expect(readJournal(file)).rejects.toThrow('restore the file from its backup')
+})
+
+test('a start does not erase a member who was changed after the entry, and destroys keys that a backup has restored', async () => {
+  const { call, memberId } = await leaver()
+  const keys = () => harness.db.selectFrom('memberKeys').select('profileKey').where('memberId', '=', memberId)
+  const before = await keys().executeTakeFirstOrThrow()
+  expect((await erase(call, memberId)).status).toBe(200)
+  await harness.db.updateTable('memberKeys').set(before).where('memberId', '=', memberId).execute()
+  const staying = await harness.addMember()
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-journal-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const journal = path.join(folder, 'erasures.jsonl')
+  const erasedAt = new Date(harness.clock.now().getTime() - 1_000).toISOString()
+  await append(journal, { partnerId: harness.partner.id, memberId: staying, erasedAt })
+  expect(await eraseAgain(harness.db, { journal, evidenceDays: 2_192 })).toBe(0)
+  expect((await harness.call('GET', `/v1/members/${staying}`)).status).toBe(200)
+  expect(await keys().executeTakeFirst()).toEqual({ profileKey: null })
 })
 
 test('without a writable journal nothing is erased, and the response names the setting', async () => {

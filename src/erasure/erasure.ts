@@ -1,10 +1,15 @@
 import type { Action, Details } from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
-import { eraseResponses, keyLifeMs } from '../idempotency/idempotency.ts'
+import { eraseResponses } from '../idempotency/idempotency.ts'
 import { issue, Problem, problem } from '../kernel/errors.ts'
-import { firstId } from '../kernel/ids.ts'
-import { eraseFromImports } from '../member-imports/erase.ts'
-import { destroyPaymentKeys, type ErasableMember, eraseMember, findErasable } from '../members/erase.ts'
+import { eraseFromImports, findRowsOf } from '../member-imports/erase.ts'
+import {
+  destroyPaymentKeys,
+  destroyRestoredKeys,
+  type ErasableMember,
+  eraseMember,
+  findErasable,
+} from '../members/erase.ts'
 import { lockMembers } from '../members/locks.ts'
 import { memberNotFound } from '../members/rules.ts'
 import * as metadata from '../metadata/metadata.ts'
@@ -104,18 +109,24 @@ export async function withJournal<T>(
 
 /** Takes an erasure back from the journal, unless it was committed. Without a database it stays in the journal. */
 async function takeBack(db: Db, { journal, entry }: { journal: string; entry: JournalEntry }): Promise<void> {
-  const { partnerId, memberId } = entry
-  const member = await findErasable(db, { partnerId, memberId })
-  if (member === undefined || member.erasedAt === null) await append(journal, { ...entry, rolledBack: true })
+  await db.transaction().execute(async tx => {
+    // Waits for an erasure that is still committing, and keeps a repeated one from beginning.
+    const member = await lock(tx, entry)
+    if (member === undefined || member.erasedAt === null) await append(journal, { ...entry, rolledBack: true })
+  })
 }
 
 /**
  * Erases the members again that the journal says were erased, and that a database restored from a backup still has. Nothing prevents
- * that: all reasons to wait were over when they were erased.
+ * that: all reasons to wait were over when they were erased. A member who was changed since was not erased: a crash has left the
+ * entry. Keys that came back with a backup of the keys are destroyed again.
  * @returns how many members were erased
  */
 export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<number> {
   const entries = await readJournal(settings.journal)
+  await destroyRestoredKeys(db)
+  for (const named of entries.length === 0 ? [] : await findRowsOf(db, entries))
+    await db.transaction().execute(tx => eraseFromImports(tx, { ...named, names: noNames }))
   let count = 0
   for (const { partnerId, memberId, erasedAt } of await findLeft(db, entries)) {
     await db.transaction().execute(async tx => {
@@ -173,18 +184,12 @@ async function destroy(
 ): Promise<string> {
   const of = { partnerId, memberId }
   const { withdrawalIds, intentIds } = await listResources(tx, { ...of, createdAt: member.createdAt, now })
-  // A day more, for the time between an intent and its last request.
-  const since = new Date(now.getTime() - keyLifeMs - 86_400_000)
-  const recentIds = [
-    ...withdrawalIds.filter(id => id >= firstId('withdrawal', since)),
-    ...intentIds.filter(id => id >= firstId('withdrawalIntent', since)),
-  ]
   const paymentsUntil = paymentsKeptUntil(lastPaidAt, settings)
   await eraseFromImports(tx, { ...of, names: member })
   await metadata.eraseAll(tx, { partnerId, resourceIds: [memberId, ...intentIds] })
   await deleteSessionsOf(tx, of)
   await eraseMember(tx, { ...of, member, keepsPaymentKey: paymentsUntil !== null, now })
-  await eraseResponses(tx, { ...of, recentIds })
+  await eraseResponses(tx, { ...of, resourceIds: [...withdrawalIds, ...intentIds] })
   const kept = keptOf({ paymentsUntil })
   const claims: Claims = { iss: 'midmonth', ...of, erasedAt: now.toISOString(), destroyed, kept }
   const receipt = signReceipt(sealerOf(tx), claims)
@@ -205,14 +210,17 @@ async function readReceipt(db: Reader, { partnerId, memberId }: OfMember): Promi
   return receipt
 }
 
-/** The entries whose members are in the database and not erased. */
+const noNames = { emailFingerprint: null, workerIdFingerprint: null }
+
+/** The entries whose members are in the database, as they were before the erasure. */
 async function findLeft(db: Reader, entries: JournalEntry[]): Promise<JournalEntry[]> {
   if (entries.length === 0) return []
   const { rows } = await sql<{ place: number }>`
-    select e.place::integer
+    select place::integer
       from unnest(${entries.map(({ partnerId }) => partnerId)}::text[], ${entries.map(({ memberId }) => memberId)}::text[])
              with ordinality as e (partner_id, member_id, place)
+      join unnest(${entries.map(({ erasedAt }) => erasedAt)}::timestamptz[]) with ordinality as t (erased_at, place) using (place)
       join members m on m.partner_id = e.partner_id and m.id = e.member_id
-     where m.erased_at is null order by e.place`.execute(db)
+     where m.erased_at is null and m.updated_at <= t.erased_at order by place`.execute(db)
   return rows.flatMap(({ place }) => entries[place - 1] ?? [])
 }

@@ -60,8 +60,9 @@ export async function readJournal(file: string): Promise<JournalEntry[]> {
     if (!line.endsWith('}')) continue
     const { rolledBack, ...entry } = parse(line, { file, number: index + 1 })
     const name = `${entry.partnerId} ${entry.memberId}`
-    if (rolledBack) entries.delete(name)
-    else entries.set(name, entry)
+    if (!rolledBack) entries.set(name, entry)
+    // Another request may have erased the member since.
+    else if (entries.get(name)?.erasedAt === entry.erasedAt) entries.delete(name)
   }
   return [...entries.values()]
 }

@@ -43,7 +43,7 @@ export function obstaclesOf(facts: Facts): string[] {
     ),
     ...each(
       facts.openExceptions,
-      id => `The exception ${id} names a payment to the member; an operator has to close it`,
+      id => `The exception ${id} names a payment to the member; ask the operator to close it`,
     ),
     ...balances.flatMap(({ currency, available, owed }) => [
       ...(available > 0n
@@ -64,7 +64,7 @@ export function obstaclesOf(facts: Facts): string[] {
   ]
 }
 
-/** Until when it stays known to whom was paid; null if nothing was paid. */
+/** Until when it stays known which accounts were paid; null if nothing was paid. */
 export function paymentsKeptUntil(lastPaidAt: Date | null, { evidenceDays }: { evidenceDays: number }): Date | null {
   return lastPaidAt === null ? null : new Date(lastPaidAt.getTime() + evidenceDays * dayMs)
 }
@@ -75,10 +75,10 @@ export type Kept = { what: string; rule: string; until: Day | null }
 /** What an erasure destroys. */
 export const destroyed = [
   'The first and the last name',
-  'The key of the profile, and with it every copy of the e-mail address, the phone number, the worker id, the date of birth and the gender',
+  'The key of the profile, without which no copy of the e-mail address, the phone number, the worker id, the date of birth and the gender can be opened',
   'The bank account of the member',
   'The fingerprints by which the member was found',
-  'The reasons of banks why the member could not withdraw',
+  'The restrictions of the member',
   'The metadata of the member and of their withdrawals',
   'Sessions of the member',
   'Rows and actions of member jobs that name the member',
@@ -104,7 +104,7 @@ export function keptOf({ paymentsUntil }: { paymentsUntil: Date | null }): Kept[
       until: null,
     },
     {
-      what: 'The audit log: who changed the member and when, and the last four characters of accounts',
+      what: 'The audit log: who changed the member and when, the last four characters of accounts, and why banks refused payments',
       rule: 'What was done with members’ money stays provable',
       until: null,
     },

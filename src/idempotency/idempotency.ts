@@ -42,7 +42,7 @@ export type BatchClaim<Result> = Claim & { responseOf(result: Result): StoredRes
 export type KeyRecord = { claim: Claim; response: StoredResponse }
 
 /** A retry after that is a new request. */
-export const keyLifeMs = retentionKinds.replays.days * 86_400_000
+const keyLifeMs = retentionKinds.replays.days * 86_400_000
 
 /**
  * Claims the key for the work that follows in this transaction, before `complete`. Waits for an uncommitted record of the
@@ -204,11 +204,11 @@ export function recordsOf<Result extends object>(
 /**
  * Erases the stored responses of requests about a member. Their keys stay taken, so that a repeated request never runs again. Forgets
  * the reads of this partner and of operators, such as lists: they show other members too, and reading again is harmless.
- * @param recentIds the member's intents and withdrawals of the last `keyLifeMs`, whose responses may still be stored
+ * @param resourceIds the member's intents and withdrawals
  */
 export async function eraseResponses(
   tx: Tx,
-  { partnerId, memberId, recentIds }: { partnerId: string; memberId: string; recentIds: string[] },
+  { partnerId, memberId, resourceIds }: { partnerId: string; memberId: string; resourceIds: string[] },
 ): Promise<void> {
   await sql`
     update idempotency_keys set status = null, answer = null
@@ -218,10 +218,10 @@ export async function eraseResponses(
     delete from idempotency_keys
      where (partner_id = ${partnerId} or partner_id not like 'par\\_%') and answer is not null
        and (operation like 'get%' or operation like 'list%' or operation like 'inspect%')`.execute(tx)
-  if (recentIds.length === 0) return
+  if (resourceIds.length === 0) return
   await sql`
     update idempotency_keys set status = null, answer = null
-     where partner_id = ${partnerId} and resource_id = any(${recentIds}::text[])`.execute(tx)
+     where partner_id = ${partnerId} and resource_id = any(${resourceIds}::text[])`.execute(tx)
 }
 
 /** SQL that finds the records of keys that were first used before an instant. */

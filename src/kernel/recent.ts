@@ -1,4 +1,4 @@
-/** Remembers values for at least one and at most two periods, whether or not it is used again. */
+/** Remembers values for one to two periods; using a value does not prolong that. */
 export class Recent<Value> {
   readonly #periodMs: number
   readonly #countMax: number

@@ -193,8 +193,13 @@ async function applyChanges(
   // A file describes members as of when it was sent. A newer change takes precedence.
   const isStale = ({ memberId }: Step) => memberImport.kind === 'file' && changed.has(memberId)
   const fresh = steps.filter(step => !isStale(step))
-  const decided = await decideAll(tx, { partner, commands: await commandsOf(tx, memberImport, fresh), now })
-  const isRefused = decided.some(each => each instanceof Problem) && memberImport.kind === 'actions'
+  const read = await commandsOf(tx, memberImport, fresh)
+  const known = fresh.flatMap((step, index) => (read[index] === undefined ? [] : [step]))
+  const erased = fresh.filter((_, index) => read[index] === undefined)
+  const commands = read.filter(command => command !== undefined)
+  const decided = await decideAll(tx, { partner, commands, now })
+  const isRefused =
+    memberImport.kind === 'actions' && (erased.length > 0 || decided.some(each => each instanceof Problem))
   const changes = decided.flatMap(each => (each instanceof Problem || actionOf(each) === 'Unchanged' ? [] : [each]))
   // Already checked when the import was sent, except for actions that clashed with another member.
   if (memberImport.kind === 'actions' && !isRefused && wavesOf(changes).length > wavesMax) {
@@ -207,7 +212,8 @@ async function applyChanges(
   }
   return [
     ...steps.filter(isStale).map(step => ({ ...step, fault: 'the member has been changed since the file was sent' })),
-    ...fresh.map((step, index) => {
+    ...erased.map(step => ({ ...step, fault: 'the member was erased' })),
+    ...known.map((step, index) => {
       const change = decided[index]
       assert(change !== undefined)
       return change instanceof Problem
@@ -217,12 +223,15 @@ async function applyChanges(
   ]
 }
 
-async function commandsOf(tx: Tx, memberImport: LockedImport, steps: Step[]): Promise<MemberCommand[]> {
+// Undefined if what was to be done was deleted by an erasure.
+async function commandsOf(tx: Tx, memberImport: LockedImport, steps: Step[]): Promise<(MemberCommand | undefined)[]> {
   const listed = steps.filter(({ command, action }) => command === null && action !== 'Offboard')
   const places = listed.map(({ step, memberId }) => ({ row: step, memberId }))
-  const read = places.length === 0 ? [] : await readCommands(tx, memberImport, places)
-  const byStep = new Map(listed.map(({ step }, index) => [step, read[index]]))
-  return steps.map(({ step, memberId, command }) => command ?? byStep.get(step) ?? { type: 'Offboard', memberId })
+  const read = places.length === 0 ? undefined : await readCommands(tx, memberImport, places)
+  return steps.map(({ step, action, memberId, command }) => {
+    if (command !== null) return command
+    return action === 'Offboard' ? { type: 'Offboard', memberId } : read?.get(step)
+  })
 }
 
 /** @returns whether a step has failed */

@@ -23,9 +23,34 @@ export async function listUnfinishedNaming(db: Reader, named: Named & { countMax
   return rows.map(({ id }) => id)
 }
 
-/** Deletes the rows of imports that name the member, and what was requested about the member. Ids, actions and numbers stay. */
+/** The members of a list whom rows of imports created or are going to create. */
+export async function findRowsOf(
+  db: Reader,
+  members: { partnerId: string; memberId: string }[],
+): Promise<{ partnerId: string; memberId: string }[]> {
+  const { rows } = await sql<{ partnerId: string; memberId: string }>`
+    select distinct r.partner_id, r.new_member_id as member_id
+      from unnest(${members.map(({ partnerId }) => partnerId)}::text[], ${members.map(({ memberId }) => memberId)}::text[])
+             as e (partner_id, member_id)
+      join member_import_rows r on r.partner_id = e.partner_id and r.new_member_id = e.member_id`.execute(db)
+  return rows
+}
+
+/**
+ * Deletes the rows of imports that name the member, and what was requested about the member. Ids, actions and numbers stay. Unfinished
+ * imports, which only a restored database can have, report these rows and actions as failed.
+ */
 export async function eraseFromImports(tx: Tx, named: Named): Promise<void> {
   const { partnerId, memberId } = named
+  // A row without a step would be missing in the number of steps that are done.
+  await sql`
+    insert into member_import_steps (partner_id, import_id, step, action, member_id, fault)
+    select r.partner_id, r.import_id, r.row, 'Invite', r.new_member_id, 'the member was erased'
+      from member_imports i
+      join member_import_rows r on r.partner_id = i.partner_id and r.import_id = i.id
+     where i.partner_id = ${partnerId} and i.ended_at is null and i.rest_action = 'Invite' and r.row > i.applied_through
+       and ${isNamed(named)}
+        on conflict (partner_id, import_id, step) do nothing`.execute(tx)
   await sql`delete from member_import_rows r where r.partner_id = ${partnerId} and ${isNamed(named)}`.execute(tx)
   await sql`
     update member_import_steps set command = null

@@ -102,12 +102,13 @@ export async function planFileAgain(
 /**
  * Reads rows of a file as commands.
  * @param places the rows, each with its member
+ * @returns the commands by row, without the rows that an erasure has deleted
  */
 export async function readCommands(
   db: Reader,
   { partnerId, importId, columns, removesAccounts }: FileTerms,
   places: { row: number; memberId: string }[],
-): Promise<MemberCommand[]> {
+): Promise<Map<number, MemberCommand>> {
   const { rows } = await sql<
     SealedRow<ImportRow> & { memberId: string; membersAccount: Buffer | null; membersKey: Buffer | null }
   >`
@@ -119,10 +120,13 @@ export async function readCommands(
      order by p.place`.execute(db)
   const sealer = sealerOf(db)
   const open = rowReader<ImportRow>(db, partnerId)
-  return rows.map(({ memberId, membersAccount: account, membersKey: paymentKey, ...row }) => {
-    const hasIban = () => 'iban' in (openAccount(sealer, { account, paymentKey }, { partnerId, memberId }) ?? {})
-    return { type: 'List', memberId, wanted: updateOf(open(row), { columns, removesAccounts, hasIban }) }
-  })
+  return new Map(
+    rows.map(({ memberId, membersAccount: account, membersKey: paymentKey, ...row }) => {
+      const hasIban = () => 'iban' in (openAccount(sealer, { account, paymentKey }, { partnerId, memberId }) ?? {})
+      const opened = open(row)
+      return [opened.row, { type: 'List', memberId, wanted: updateOf(opened, { columns, removesAccounts, hasIban }) }]
+    }),
+  )
 }
 
 // `member_import_matches` holds the rows that need a step or a decision; see `match`.
@@ -282,7 +286,8 @@ async function planMatched(
     const last = places.at(-1)
     if (last === undefined || faultyCount > issuesMax) return counts
     after = last.row
-    const commands = await readCommands(tx, terms, places)
+    const read = await readCommands(tx, terms, places)
+    const commands = places.map(({ row }) => read.get(row) ?? assert.fail('A row that was matched is gone'))
     // A worker_id belongs to the member who held it before the file, whether or not another row reassigns it.
     const decided = await decideAll(tx, { partner, commands, areIndependent: true, now })
     const steps: { row: number; action: Action; memberId: string }[] = []

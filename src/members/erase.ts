@@ -1,6 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { recordCounts } from './counts.ts'
-import { plainColumns } from './rows.ts'
 import type { MemberStatus } from './schema.ts'
 import { sealedColumns } from './sealing.ts'
 
@@ -49,13 +48,27 @@ export async function eraseMember(
   await sql`
     update member_keys set profile_key = null, payment_key = ${keepsPaymentKey ? sql`payment_key` : sql`null`}
      where partner_id = ${partnerId} and member_id = ${memberId}`.execute(tx)
-  const names = plainColumns.filter(({ field }) => field === 'firstName' || field === 'lastName')
   await sql`
     update members
-       set ${sql.join([...names.map(({ name }) => sql`${sql.ref(name)} = ${erasedName}`), ...sealedColumns.map(name => sql`${sql.ref(name)} = null`)])},
+       set first_name = ${erasedName}, last_name = ${erasedName},
+           ${sql.join(sealedColumns.map(name => sql`${sql.ref(name)} = null`))},
            account_refused = null, review_reason = null, status = 'inactive', erased_at = ${now}, updated_at = ${now}
      where partner_id = ${partnerId} and id = ${memberId}`.execute(tx)
   await recordCounts(tx, { partnerId, changes: [{ before: { status, tier }, after: undefined }] })
+}
+
+/** Destroys the keys of erased members that an older backup of the keys has restored. */
+export async function destroyRestoredKeys(db: Reader): Promise<void> {
+  await sql`
+    update member_keys k
+       set profile_key = null, payment_key = case when e.last_paid_at is not null and e.payment_key_destroyed_at is null
+                                                  then k.payment_key end
+      from member_erasures e
+     where e.partner_id = k.partner_id and e.member_id = k.member_id
+       and (k.profile_key is not null
+            or (k.payment_key is not null and (e.last_paid_at is null or e.payment_key_destroyed_at is not null)))`.execute(
+    db,
+  )
 }
 
 /** Destroys the payment key of an erased member: it is no longer known to which accounts they were paid. */

@@ -51,7 +51,7 @@ export async function* listAll(db: Reader, of: OfCycle): AsyncGenerator<Deductio
                order by member_id fetch first ${pieceMax} rows with ties) d
        -- Looks up each member: a join would read all members of the partner for every chunk.
        cross join lateral (select profile, profile_key
-                             from members join member_keys k on k.partner_id = members.partner_id and member_id = id
+                             from members left join member_keys k on k.partner_id = members.partner_id and member_id = id
                             where members.partner_id = ${of.partnerId} and id = d.member_id limit 1) m
        order by d.member_id, d.currency`.execute(db)
     if (rows.length === 0) return

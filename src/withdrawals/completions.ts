@@ -170,16 +170,15 @@ async function decideAll(
     })),
     banks,
   )
-  const asked = await Promise.all(
-    found.map(async ({ intent: { sealedAccount, ...intent }, ...each }) => {
-      const { member } = each.facts
-      // Nearly always the account that the member still has, which is open already.
-      const isMembers = member?.sealedAccount?.equals(sealedAccount)
-      const account =
-        (isMembers && member?.account) || (await intents.find(tx, { ...each, intentId: intent.id })).account
-      return { ...each, intent: { ...intent, account } }
-    }),
-  )
+  const asked = []
+  for (const { intent: locked, ...each } of found) {
+    const { sealedAccount, ...intent } = locked
+    const { member } = each.facts
+    // Nearly always the account that the member still has, which is open already.
+    const own = member?.sealedAccount?.equals(sealedAccount) ? member.account : null
+    const account = own ?? (await intents.find(tx, { partnerId: each.partnerId, intentId: intent.id })).account
+    asked.push({ ...each, intent: { ...intent, account } })
+  }
   const decisions = decideCompletions(asked)
   return new Map(
     asked.map(({ intent, command, now }, index) => {

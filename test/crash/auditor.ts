@@ -1,7 +1,9 @@
 import pg from 'pg'
 import pino from 'pino'
+import { openAccount } from '../../src/bank-accounts/sealed-account.ts'
 import { connect } from '../../src/database/connect.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
+import type { Sealer } from '../../src/sealing/sealer.ts'
 import { keySource } from '../harness/installation-key.ts'
 import type { BankBooks } from './bank.ts'
 import { amountOfFirstLine, amountOfIntent, idAt, outcomeOf, type Request, type RequestRecord } from './clients.ts'
@@ -165,6 +167,12 @@ type Key = { partner_id: Id; key: string; status: number; answer: Buffer | null 
 type Event = { resource_id: Id; type: string; sequence: number }
 type Delivery = { event_id: Id; type: string; state: string | null }
 type Payout = { reference: string; withdrawal_id: Id; iban: string | null }
+type SealedPayout = Omit<Payout, 'iban'> & {
+  partner_id: Id
+  member_id: Id
+  account: Buffer
+  payment_key: Buffer | null
+}
 type Batch = {
   id: Id
   message_id: string
@@ -196,6 +204,7 @@ async function read(databaseUrl: string) {
   })
   await client.connect()
   const all = async <T extends object>(text: string) => (await client.query<T>(text)).rows
+  const sealer = await sealerOf(databaseUrl)
   const terms = 'member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee'
   try {
     await client.query('begin isolation level repeatable read')
@@ -217,7 +226,7 @@ async function read(databaseUrl: string) {
       cycles: await all<Cycle>(
         'select partner_id, id, start_date::text, end_date::text, (end_date + 1)::text as day_after, status from pay_cycles order by partner_id, start_date',
       ),
-      sealer: await sealerOf(databaseUrl),
+      sealer,
       keys: await all<Key>('select partner_id, key, status, answer from idempotency_keys'),
       events: await all<Event>(
         `select resource_id, type, sequence from events where type ~ '^(withdrawal|intent|pay_run)[.]' order by resource_id, sequence`,
@@ -230,11 +239,14 @@ async function read(databaseUrl: string) {
              on d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id
           where e.position is null or e.position > w.since_position order by e.id`,
       ),
-      payouts: await all<Payout>(
-        `select p.reference, p.withdrawal_id, i.iban
-           from payouts p join withdrawals w on w.id = p.withdrawal_id
-           join withdrawal_intents i on i.id = w.withdrawal_intent_id order by p.reference`,
-      ),
+      payouts: (
+        await all<SealedPayout>(
+          `select p.reference, p.withdrawal_id, i.partner_id, i.member_id, i.account, k.payment_key
+             from payouts p join withdrawals w on w.id = p.withdrawal_id
+             join withdrawal_intents i on i.id = w.withdrawal_intent_id
+             join member_keys k on k.partner_id = i.partner_id and k.member_id = i.member_id order by p.reference`,
+        )
+      ).map(payout => opened(payout, sealer)),
       batches: await all<Batch>(
         'select id, message_id, status, file_sha256, payment_count, control_total from payout_batches order by id',
       ),
@@ -253,6 +265,14 @@ async function read(databaseUrl: string) {
   } finally {
     await client.end()
   }
+}
+
+function opened(
+  { partner_id: partnerId, member_id: memberId, account, payment_key: paymentKey, ...payout }: SealedPayout,
+  sealer: Sealer,
+): Payout {
+  const paidTo = openAccount(sealer, { account, paymentKey }, { partnerId, memberId })
+  return { ...payout, iban: paidTo !== null && 'iban' in paidTo ? paidTo.iban : null }
 }
 
 async function sealerOf(databaseUrl: string) {

@@ -486,7 +486,7 @@ export interface Resources {
     /**
      * Erase a member.
      *
-     * Destroys everything that identifies an offboarded member, for ever. The books stay, without saying who the member was; to which accounts was paid stays known to the operator for as long as the law demands. Afterwards only the books have the member’s id: withdrawals, statements, deductions and settlements. Everything else responds with `MemberNotFound`, and the e-mail and `workerId` can be used again. Refused as `Conflict` with every reason while the member is not offboarded or anything about them is unfinished; see docs/operations/erasure.md. Idempotent: a repeated call returns the same receipt.
+     * Destroys everything that identifies an offboarded member, for ever. The books stay, without saying who the member was; which accounts were paid stays known to the operator for as long as the law demands. Afterwards only the books have the member’s id: withdrawals, statements, deductions and settlements. Everything else responds with `MemberNotFound`, and the e-mail and `workerId` can be used again. Refused as `Conflict` with every reason while the member is not offboarded or anything about them is unfinished; see docs/operations/erasure.md. Idempotent: a repeated call returns the same receipt.
      *
      * Errors: MemberNotFoundError.
      *

@@ -399,7 +399,11 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await look(poor, 'Less than the minimum withdrawal is available')
     await reason.getByRole('link', { name: 'Add pay' }).waitFor()
     // Sandbox tools come after payroll's actions.
-    expect(await page.locator('.actions').first().getByRole('button').allInnerTexts()).toEqual(['Change', 'Offboard'])
+    expect(await page.locator('.actions').first().getByRole('button').allInnerTexts()).toEqual([
+      'Data',
+      'Change',
+      'Offboard',
+    ])
 
     await db.transaction().execute(tx => pausePartner(tx, of.partnerId))
     await look(fine, 'The operator has paused withdrawals')

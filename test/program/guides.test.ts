@@ -327,6 +327,12 @@ test('"The command line" works as written: a login, a withdrawal, and any operat
   expect(printed).toContain('"free":')
 })
 
+test('"Personal data" works as written: a page with everything about one person', async () => {
+  const listed = await fetch(`${service.address}/v1/members?take=1`, { headers: { 'x-api-key': service.key ?? '' } })
+  const MEMBER = /mem_[0-9a-z]{26}/.exec(await listed.text())?.[0]
+  expect(await follow('operations/privacy.md', { variables: { MEMBER } })).toBe('')
+})
+
 /** Blocks that a test cannot run, by first line, with the reason. */
 const notRun: Record<string, string> = {
   'midmonth operator create ada@example.com --name "Ada Lovelace"':
@@ -345,6 +351,8 @@ const notRun: Record<string, string> = {
     'Writes outside of the checkout. test/program/adyen.test.ts pays with such files.',
   'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL"':
     'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump must preserve.',
+  "pg_dump --format=custom --file=midmonth.dump --exclude-table-data=member_keys --exclude-table-data='member_import_*' \\":
+    'The PostgreSQL of the tests has no pg_dump.',
   'pg_dump --format=custom --file=midmonth.dump -h /tmp/midmonth-… -U midmonth_owner midmonth':
     'The PostgreSQL of the tests has no pg_dump.',
   'midmonth payouts outcome MM… --outcome paid --note "seen in the portal"':

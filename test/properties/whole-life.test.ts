@@ -21,7 +21,7 @@ const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
 const runs = Number(PROPERTY_RUNS ?? extent({ short: 20, long: 1_000 }))
 const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
 // Ten times the usual duration of a run, plus time to shrink a failure.
-const timeoutMs = 120_000 + runs * 250
+const timeoutMs = 120_000 + runs * 600
 
 // Each step that takes time is a request, so there are fewer of these.
 const clockRuns = Number(PROPERTY_RUNS ?? extent({ short: 6, long: 200 }))
@@ -97,12 +97,12 @@ describe('a wrong rule in the model', () => {
     const details = await fc.check(wrong(), { numRuns: 500, seed, endOnFailure: true })
     expect(details.failed).toBe(true)
     expect(String(details.errorInstance)).toMatch(/settlement c\d m\d [A-Z]{3}: the model says/)
-  }, 120_000)
+  }, 300_000)
 
   // How far and how fast a sequence shrinks depends on what is found, so these seeds are fixed.
   test.for(extent({ short: [2896], long: [2896, 1, 2, 3, 7, 8] }))(
     'has a counterexample that is shrunk to a few commands (seed %i)',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async seed => {
       const details = await fc.check(wrong(), { numRuns: 500, seed })
       expect(details.failed).toBe(true)

@@ -120,10 +120,13 @@ export class Program {
     await cleaner.pool.query('set synchronous_commit = off')
     const { rows } = await pool.query<{ name: string }>(
       `select format('%I.%I', schemaname, tablename) as name from pg_tables
-        where (schemaname = 'public' and tablename <> all('{installation,installation_keys,state_transitions,kysely_migration,kysely_migration_lock}'))
+        where (schemaname = 'public' and tablename <> all('{installation,installation_keys,state_transitions,withdrawal_intent_expiry,kysely_migration,kysely_migration_lock}'))
            or (schemaname, tablename) = ('graphile_worker', '_private_jobs')`,
     )
-    const deletion = rows.map(({ name }) => `delete from ${name};`).join('\n')
+    const deletion = [
+      ...rows.map(({ name }) => `delete from ${name};`),
+      "update withdrawal_intent_expiry set expired_until = '-infinity', removed_until = '-infinity';",
+    ].join('\n')
     await cleaner.pool.query(asReplica(deletion))
     const bases = new Map<string, Base>()
     for (const [name, settings] of Object.entries(all)) {

@@ -478,6 +478,30 @@ test('a start does not erase a member who was changed after the entry, and destr
   expect(await keys().executeTakeFirst()).toEqual({ profileKey: null })
 })
 
+test('an erased member whom an import of a restored database has yet to create is not created', async () => {
+  const mine = await harness.addPartner('Restored before its import')
+  const raw = [
+    'email,first_name,last_name,phone,tier',
+    'ann@example.com,Ann,Ito,,Silver',
+    'ben@example.com,Ben,Ito,,Silver',
+  ]
+  const options = { key: mine.key, raw: raw.join('\n'), headers: { 'content-type': 'text/csv' } }
+  const { jobId } = (await harness.call('PUT', '/v2/members/jobs/csv', options)).body
+  const ofRow = harness.ownerDb.selectFrom('memberImportRows').select('newMemberId').where('importId', '=', jobId)
+  const { newMemberId: memberId } = await ofRow.where('firstName', '=', 'Ann').executeTakeFirstOrThrow()
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-journal-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const journal = path.join(folder, 'erasures.jsonl')
+  await append(journal, { partnerId: mine.partner.id, memberId, erasedAt: march.toISOString() })
+  expect(await eraseAgain(harness.db, { journal, evidenceDays: 2_192 })).toBe(0)
+  await harness.runTask('apply-member-imports')
+  const { members } = (await harness.call('GET', '/v1/members', { key: mine.key })).body
+  expect(members.map(({ firstName }: { firstName: string }) => firstName)).toEqual(['Ben'])
+  expect((await harness.call('GET', `/v1/members/jobs/${jobId}`, { key: mine.key })).body.progress.type).toBe(
+    'Completed',
+  )
+})
+
 test('without a writable journal nothing is erased, and the response names the setting', async () => {
   const { call, memberId } = await leaver()
   await rm(harness.erasureJournal, { force: true })

@@ -123,12 +123,13 @@ async function takeBack(db: Db, { journal, entry }: { journal: string; entry: Jo
  * @returns how many members were erased
  */
 export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<number> {
-  const entries = await readJournal(settings.journal)
   await destroyRestoredKeys(db)
-  for (const named of entries.length === 0 ? [] : await findRowsOf(db, entries))
+  const { present, absent } = await findLeft(db, await readJournal(settings.journal))
+  // An import of the restored database may be about to create them.
+  for (const named of absent.length === 0 ? [] : await findRowsOf(db, absent))
     await db.transaction().execute(tx => eraseFromImports(tx, { ...named, names: noNames }))
   let count = 0
-  for (const { partnerId, memberId, erasedAt } of await findLeft(db, entries)) {
+  for (const { partnerId, memberId, erasedAt } of present) {
     await db.transaction().execute(async tx => {
       const member = await lock(tx, { partnerId, memberId })
       // Another process may be starting too.
@@ -212,15 +213,25 @@ async function readReceipt(db: Reader, { partnerId, memberId }: OfMember): Promi
 
 const noNames = { emailFingerprint: null, workerIdFingerprint: null }
 
-/** The entries whose members are in the database, as they were before the erasure. */
-async function findLeft(db: Reader, entries: JournalEntry[]): Promise<JournalEntry[]> {
-  if (entries.length === 0) return []
-  const { rows } = await sql<{ place: number }>`
-    select place::integer
-      from unnest(${entries.map(({ partnerId }) => partnerId)}::text[], ${entries.map(({ memberId }) => memberId)}::text[])
-             with ordinality as e (partner_id, member_id, place)
-      join unnest(${entries.map(({ erasedAt }) => erasedAt)}::timestamptz[]) with ordinality as t (erased_at, place) using (place)
-      join members m on m.partner_id = e.partner_id and m.id = e.member_id
-     where m.erased_at is null and m.updated_at <= t.erased_at order by place`.execute(db)
-  return rows.flatMap(({ place }) => entries[place - 1] ?? [])
+/**
+ * The entries that the database does not know of: of members who are as they were before their erasure, and of members whom it does
+ * not have. Usually there are none, so that a start reads a few rows by their keys.
+ */
+async function findLeft(
+  db: Reader,
+  entries: JournalEntry[],
+): Promise<{ present: JournalEntry[]; absent: JournalEntry[] }> {
+  if (entries.length === 0) return { present: [], absent: [] }
+  const { rows } = await sql<{ place: number; isPresent: boolean }>`
+    select e.place::integer, m.id is not null as is_present
+      from unnest(${entries.map(({ partnerId }) => partnerId)}::text[], ${entries.map(({ memberId }) => memberId)}::text[],
+                  ${entries.map(({ erasedAt }) => erasedAt)}::timestamptz[])
+             with ordinality as e (partner_id, member_id, erased_at, place)
+      left join members m on m.partner_id = e.partner_id and m.id = e.member_id
+     where (m.id is null or (m.erased_at is null and m.updated_at <= e.erased_at))
+       and not exists (select from member_erasures d where d.partner_id = e.partner_id and d.member_id = e.member_id)
+     order by e.place`.execute(db)
+  const those = (isPresent: boolean) =>
+    rows.flatMap(row => (row.isPresent === isPresent ? (entries[row.place - 1] ?? []) : []))
+  return { present: those(true), absent: those(false) }
 }

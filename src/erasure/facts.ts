@@ -2,17 +2,20 @@ import { type Reader, sql } from '../database/database.ts'
 import * as memberImports from '../member-imports/erase.ts'
 import type { ErasableMember } from '../members/erase.ts'
 import { listUnusedIds } from '../withdrawals/intents.ts'
-import { type Facts, periods } from './rules.ts'
+import { dayMs, type Facts, periods } from './rules.ts'
 
 // Enough to say what has to be done; the rest shows at the next attempt.
 const shownMax = 10
 
-/** Reads what prevents the erasure of a member. The figures stay the same while the member is locked. */
+/**
+ * Reads what prevents the erasure of a member. While the member is locked, only a new intent can still appear, and it cannot be
+ * completed.
+ */
 export async function readFacts(
   db: Reader,
   { partnerId, memberId, member, now }: { partnerId: string; memberId: string; member: ErasableMember; now: Date },
 ): Promise<Facts> {
-  const since = new Date(now.getTime() - periods.returnDays * 86_400_000)
+  const since = new Date(now.getTime() - periods.returnDays * dayMs)
   const idsOf = (query: ReturnType<typeof sql>) => sql`
     array(select id from (${query}) found order by id limit ${shownMax})::text[]`
   const { rows } = await sql<
@@ -66,7 +69,7 @@ export async function readFacts(
     })),
     returnable: (found.returnable ?? []).map(([withdrawalId, sentAt]) => ({
       withdrawalId,
-      until: new Date(new Date(sentAt).getTime() + periods.returnDays * 86_400_000),
+      until: new Date(new Date(sentAt).getTime() + periods.returnDays * dayMs),
     })),
     unfinishedImports: await memberImports.listUnfinishedNaming(db, {
       ...{ partnerId, memberId, names: member, countMax: shownMax },

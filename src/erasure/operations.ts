@@ -2,8 +2,7 @@ import { Type } from 'typebox'
 import { named, operationWith } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { payroll } from '../users/roles.ts'
-import { bodyOf } from './bodies.ts'
-import { erase, preview, requireSettings, withJournal } from './erasure.ts'
+import { carryOut } from './carry-out.ts'
 import { EraseQuery, MemberErasure } from './schema.ts'
 
 const operation = operationWith({ tag: 'Members' })
@@ -20,19 +19,8 @@ const eraseMember = operation({
   query: EraseQuery,
   success: { description: 'What was destroyed and what is kept, with a signed receipt.', schema: MemberErasure },
   problems: ['MemberNotFound'],
-  async run({ context, partner, params, query, now }, { read, write }) {
-    const { db, sealer } = context
-    const settings = requireSettings(context)
-    const of = { partnerId: partner.id, ...params, settings, now }
-    if (query.dryRun)
-      return await read(async reader => ({ body: bodyOf(sealer, params.memberId, await preview(reader, of)) }))
-    return await withJournal(db, settings, async recordOutside => {
-      return await write(async tx => {
-        const { receipt, audit } = await erase(tx, { ...of, recordOutside })
-        return { body: bodyOf(sealer, params.memberId, { receipt }), resourceId: params.memberId, audit }
-      })
-    })
-  },
+  run: async ({ context, partner, params, query, now }, steps) =>
+    await carryOut(context, { partnerId: partner.id, ...params, ...query, now }, steps),
 })
 
 export const erasureOperations = named({ eraseMember })

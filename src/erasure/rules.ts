@@ -16,7 +16,8 @@ export type Facts = {
   lastPaidAt: Date | null
 }
 
-const dayMs = 86_400_000
+/** A day in milliseconds. */
+export const dayMs = 86_400_000
 
 export const periods = {
   /**
@@ -29,20 +30,17 @@ export const periods = {
 /** Every reason why the member cannot be erased yet, each with what to do. Empty if the member can be erased. */
 export function obstaclesOf(facts: Facts): string[] {
   const { status, balances } = facts
-  const each = <T>(found: T[], sentence: (one: T) => string) => found.map(sentence)
   return [
     ...(status === 'inactive'
       ? []
       : [`The member is ${status}; offboard the member with DELETE /v1/members/{memberId} first`]),
-    ...each(facts.pendingIntents, id => `The withdrawal intent ${id} is pending; cancel it or let it expire`),
-    ...each(facts.unfinishedWithdrawals, id => `The withdrawal ${id} is not finished; wait for its bank`),
-    ...each(
-      facts.returnable,
+    ...facts.pendingIntents.map(id => `The withdrawal intent ${id} is pending; cancel it or let it expire`),
+    ...facts.unfinishedWithdrawals.map(id => `The withdrawal ${id} is not finished; wait for its bank`),
+    ...facts.returnable.map(
       ({ withdrawalId, until }) =>
         `The bank may still return the withdrawal ${withdrawalId}; wait until ${until.toISOString().slice(0, 10)}`,
     ),
-    ...each(
-      facts.openExceptions,
+    ...facts.openExceptions.map(
       id => `The exception ${id} names a payment to the member; ask the operator to close it`,
     ),
     ...balances.flatMap(({ currency, available, owed }) => [
@@ -51,13 +49,11 @@ export function obstaclesOf(facts: Facts): string[] {
         : []),
       ...(owed > 0n ? [`The member owes money in ${currency}; later pay or a settlement has to cover it`] : []),
     ]),
-    ...each(facts.scheduledPayRuns, id => `The pay run ${id} is scheduled and pays the member; revert it or wait`),
-    ...each(
-      facts.unfinishedImports,
+    ...facts.scheduledPayRuns.map(id => `The pay run ${id} is scheduled and pays the member; revert it or wait`),
+    ...facts.unfinishedImports.map(
       id => `The member job ${id} is not finished and names the member; wait or reject it`,
     ),
-    ...each(
-      facts.unsettledCycles,
+    ...facts.unsettledCycles.map(
       ({ payCycleId, status }) =>
         `The pay cycle ${payCycleId} has a deduction of the member and is ${status === 'Open' ? 'open; wait until it has closed, then settle it' : 'not settled; settle it'}`,
     ),

@@ -95,7 +95,6 @@ export type Event = {
 }
 
 const limits = {
-  // Long enough to survive a client's long holiday.
   // Transactions last seconds, so of two events an hour apart the newer one has the later position.
   skewMsMax: 3_600_000,
 }

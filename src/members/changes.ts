@@ -348,8 +348,8 @@ function sequenceOf(sequences: Map<string, number>, memberId: string): number {
 
 function inserting(source: ReturnType<typeof sql>, { partnerId, instructedAt, now }: Writing) {
   return sql`
-    insert into members (partner_id, id, status, ${profileColumns()}, created_at, updated_at, instructed_at)
-    select ${partnerId}, id, ${statusAfter.invited}, ${profileColumns()}, ${now}, ${now}, ${instructedAt}
+    insert into members (partner_id, id, status, ${profileColumns}, created_at, updated_at, instructed_at)
+    select ${partnerId}, id, ${statusAfter.invited}, ${profileColumns}, ${now}, ${now}, ${instructedAt}
       from ${source}`
 }
 

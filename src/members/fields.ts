@@ -211,7 +211,7 @@ type ColumnSpec = {
 type Fields = typeof table
 export type FieldName = keyof Fields
 type ColumnsOf<F extends FieldName> = keyof Fields[F]['columns'] & string
-/** A column of files of members, and of the table `members`. */
+/** A column of files of members, and of `members` unless its field is sealed. */
 export type Column = { [F in FieldName]: ColumnsOf<F> }[FieldName]
 type CamelCase<C extends string> = C extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : C
 export type ColumnKey = CamelCase<Column>

@@ -98,10 +98,8 @@ export function profileReader(db: Reader, partnerId: string) {
   }
 }
 
-/** SQL for the columns of a profile, qualified with the table if one is given. */
-export function profileColumns(table?: string) {
-  return sql.raw(storedColumns.map(name => (table === undefined ? name : `${table}.${name}`)).join(', '))
-}
+/** SQL for the columns of a profile. */
+export const profileColumns = sql.raw(storedColumns.join(', '))
 
 /** SQL for `column = source.column` for each column of a profile. A sealed account that does not change keeps its ciphertext. */
 export function profileAssignments(source: string) {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { Type } from 'typebox'
 import { check, lastFour } from '../bank-accounts/rules.ts'
 import type { Reader } from '../database/database.ts'
-import { bodyOf } from '../erasure/bodies.ts'
-import { erase, preview, requireSettings, withJournal } from '../erasure/erasure.ts'
+import { carryOut } from '../erasure/carry-out.ts'
 import { EraseQuery, MemberErasure } from '../erasure/schema.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
@@ -127,20 +126,11 @@ const eraseMemberOfPartner = operation({
   query: EraseQuery,
   success: { description: 'What was destroyed and what is kept, with a signed receipt.', schema: MemberErasure },
   problems: ['MemberNotFound'],
-  async run(call, { read, write }) {
+  async run(call, steps) {
     const { params, query, context } = call
-    const { db, sealer } = context
-    const settings = requireSettings(context)
-    const partnerId = await ownerOf(db, params.memberId)
-    const of = { partnerId, ...params, settings, now: await partnerNow(db, call, partnerId) }
-    if (query.dryRun)
-      return await read(async reader => ({ body: bodyOf(sealer, params.memberId, await preview(reader, of)) }))
-    return await withJournal(db, settings, recordOutside =>
-      write(async tx => {
-        const { receipt, audit } = await erase(tx, { ...of, recordOutside })
-        return { body: bodyOf(sealer, params.memberId, { receipt }), resourceId: params.memberId, audit }
-      }),
-    )
+    const partnerId = await ownerOf(context.db, params.memberId)
+    const now = await partnerNow(context.db, call, partnerId)
+    return await carryOut(context, { partnerId, ...params, ...query, now }, steps)
   },
 })
 

@@ -17,6 +17,6 @@ export async function insertMembers(
       insert into member_keys (partner_id, member_id, profile_key, payment_key)
       select ${partnerId}, id, profile_key, payment_key from source
     )
-    insert into members (partner_id, id, status, ${profileColumns()}, created_at, updated_at, instructed_at)
-    select ${partnerId}, id, 'invited', ${profileColumns()}, ${now}, ${now}, ${now} from source`.execute(db)
+    insert into members (partner_id, id, status, ${profileColumns}, created_at, updated_at, instructed_at)
+    select ${partnerId}, id, 'invited', ${profileColumns}, ${now}, ${now}, ${now} from source`.execute(db)
 }

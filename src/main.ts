@@ -300,7 +300,6 @@ export async function run(
       const { Sender } = await import('./webhooks/send.ts')
       worker = await startWorker({ db, log, now }, pool, {
         channels,
-        sealer,
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
         retention: retentionOf(settings),

@@ -18,7 +18,7 @@ const outgoing = () => ({
 })
 
 test('a failing step is logged and retried later, and does not stop the worker', async () => {
-  const { db, pool, clock, sealer, stop } = await startHarness()
+  const { db, pool, clock, stop } = await startHarness()
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
   let isBroken = true
@@ -26,7 +26,7 @@ test('a failing step is logged and retried later, and does not stop the worker',
     if (isBroken) throw new Error('The clock is broken')
     return clock.now()
   }
-  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), sealer, channels: [] })
+  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), channels: [] })
   await db.transaction().execute(tx => scheduleTask(tx, { task: 'expire-intents', at: new Date(0) }))
   const failed = async () =>
     (
@@ -45,11 +45,11 @@ test('a failing step is logged and retried later, and does not stop the worker',
 })
 
 test('a worker that cannot start its first round stops completely, and leaves no connection or runner behind', async () => {
-  const { db, ownerDb, pool, clock, sealer, stop } = await startHarness()
+  const { db, ownerDb, pool, clock, stop } = await startHarness()
   const log = pino({ level: 'silent' })
   const context = { db, log, now: clock.now }
   await sql`alter function graphile_worker.add_job rename to add_job_gone`.execute(ownerDb)
-  await expect(startWorker(context, pool, { ...outgoing(), sealer, channels: [] })).rejects.toThrow('add_job')
+  await expect(startWorker(context, pool, { ...outgoing(), channels: [] })).rejects.toThrow('add_job')
   const connected = async () =>
     (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
       .rows[0].count
@@ -57,14 +57,14 @@ test('a worker that cannot start its first round stops completely, and leaves no
   await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
 
   await sql`alter function graphile_worker.add_job_gone rename to add_job`.execute(ownerDb)
-  const worker = await startWorker(context, pool, { ...outgoing(), sealer, channels: [] })
+  const worker = await startWorker(context, pool, { ...outgoing(), channels: [] })
   expect(worker.isWorking()).toBe(true)
   await worker.stop()
   await stop()
 })
 
 test('a partner’s moved clock deletes neither requests nor webhook deliveries of other partners', async () => {
-  const { db, pool, clock, sealer, partner, other, call, flushRequestLog, stop } = await startHarness()
+  const { db, pool, clock, partner, other, call, flushRequestLog, stop } = await startHarness()
   const { key } = other
   const { body: webhook } = await call('POST', '/v1/webhooks', {
     key,
@@ -84,7 +84,6 @@ test('a partner’s moved clock deletes neither requests nor webhook deliveries 
   })
   const worker = await startWorker({ db, log: pino({ level: 'silent' }), now: clock.now }, pool, {
     ...outgoing(),
-    sealer,
     channels: [],
     isSandbox: true,
   })

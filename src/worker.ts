@@ -8,7 +8,6 @@ import type { Retention } from './kernel/retention.ts'
 import type { Clock } from './kernel/time.ts'
 import { scopesOf } from './partners/clocks.ts'
 import type { Channel } from './payouts/channels/channel.ts'
-import type { Sealer } from './sealing/sealer.ts'
 import { internalTasks, longTasks, payoutTasks, retentionTasks } from './tasks.ts'
 import { Delivery } from './webhooks/delivery.ts'
 import type { Sender } from './webhooks/send.ts'
@@ -31,7 +30,6 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
  * concurrently.
  * @param channels pay out withdrawals; a withdrawal in a currency without a channel stays held
- * @param options.sealer opens the secrets of webhook endpoints
  * @param options.sender sends webhook deliveries
  * @param options.realNow the real clock: the length of a claim does not follow the clock of the tasks
  * @param options.retention how many days each kind of data is kept
@@ -43,14 +41,12 @@ export async function startWorker(
   pool: pg.Pool,
   {
     channels,
-    sealer,
     sender,
     realNow,
     retention,
     isSandbox = false,
   }: {
     channels: Channel[]
-    sealer: Sealer
     sender: Sender
     realNow: Clock
     retention: Retention
@@ -94,7 +90,7 @@ export async function startWorker(
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
     limitConnecting(queue)
     const heartbeat = await startHeartbeat(context, isWorking)
-    const delivery = new Delivery({ ...context, realNow, hasClocks: isSandbox, sealer, sender })
+    const delivery = new Delivery({ ...context, realNow, hasClocks: isSandbox, sender })
     delivery.start()
     return {
       isWorking,

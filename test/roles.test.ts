@@ -321,7 +321,7 @@ test('a column that a migration adds is unreadable for the read role until it is
 })
 
 test('the read role finds none of the planted secrets', async () => {
-  const { call, key, db, clock, sealer } = harness
+  const { call, key, db, clock } = harness
   const headers = { 'x-idempotency-key': 'with a secret' }
   const webhook = await call('POST', '/v1/webhooks', {
     body: {
@@ -339,7 +339,7 @@ test('the read role finds none of the planted secrets', async () => {
   expect([webhook.status, session.status], session.text).toEqual([201, 201])
   const operator = await harness.addOperator()
   const { user, token } = await signIn(harness, { roles: ['viewer'], password: 'correct horse battery' })
-  const begun = await db.transaction().execute(tx => totp.begin(tx, { user, sealer }))
+  const begun = await db.transaction().execute(tx => totp.begin(tx, user))
   const link = await harness.inTx(tx =>
     createLink(tx, { purpose: 'password', userId: user.id, lifeMs: 60_000, now: clock.now() }),
   )

@@ -1,5 +1,5 @@
 import type { Db, Reader, Tx } from '../database/database.ts'
-import type { Sealer } from '../sealing/sealer.ts'
+import { sealerOf } from '../sealing/held.ts'
 import { claimsOf, erase, type Preview, preview, requireSettings, withJournal } from './erasure.ts'
 import type { ErasureSettings } from './journal.ts'
 import { publicKeyOf } from './receipts.ts'
@@ -15,24 +15,24 @@ type Steps<Done> = {
 
 /** Previews or carries out an erasure, for the partner or an operator. */
 export async function carryOut<Done>(
-  { db, sealer, erasures }: { db: Db; sealer: Sealer; erasures?: ErasureSettings | undefined },
+  { db, erasures }: { db: Db; erasures?: ErasureSettings | undefined },
   { dryRun, now, ...member }: { partnerId: string; memberId: string; dryRun?: boolean | undefined; now: Date },
   { read, write }: Steps<Done>,
 ): Promise<Done> {
   const settings = requireSettings({ erasures })
   const { memberId } = member
   const of = { ...member, settings, now }
-  if (dryRun) return await read(async reader => ({ body: bodyOf(sealer, memberId, await preview(reader, of)) }))
+  if (dryRun) return await read(async reader => ({ body: bodyOf(reader, memberId, await preview(reader, of)) }))
   return await withJournal(db, settings, recordOutside =>
     write(async tx => {
       const { receipt, audit } = await erase(tx, { ...of, recordOutside })
-      return { body: bodyOf(sealer, memberId, { receipt }), resourceId: memberId, audit }
+      return { body: bodyOf(tx, memberId, { receipt }), resourceId: memberId, audit }
     }),
   )
 }
 
-function bodyOf(sealer: Sealer, memberId: string, outcome: Preview | { receipt: string }): MemberErasure {
-  const publicKey = publicKeyOf(sealer)
+function bodyOf(db: Reader, memberId: string, outcome: Preview | { receipt: string }): MemberErasure {
+  const publicKey = publicKeyOf(sealerOf(db))
   if (!('receipt' in outcome))
     return { memberId, erasedAt: null, ...outcome, destroyed: [...outcome.destroyed], receipt: null, publicKey }
   const { erasedAt, destroyed, kept } = claimsOf(outcome.receipt)

@@ -203,7 +203,7 @@ async function within(ms: number, promise: Promise<void>): Promise<void> {
 }
 
 function claimOf(request: FastifyRequest): Claim | undefined {
-  const { idempotencyKey, partner, operator, memberSession, user, now, server } = request
+  const { idempotencyKey, partner, operator, memberSession, user, now } = request
   if (idempotencyKey === undefined) return undefined
   const ownerId = memberSession?.memberId ?? (operator === undefined ? user?.user.id : undefined)
   const key = ownerId === undefined ? idempotencyKey : keyOf(ownerId, idempotencyKey)
@@ -214,7 +214,6 @@ function claimOf(request: FastifyRequest): Claim | undefined {
     key,
     fingerprint: fingerprintOf(request),
     operation: operationOf(request),
-    sealer: server.sealer,
     now,
   }
 }

@@ -5,7 +5,7 @@ import { lockByName } from '../database/named-locks.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { conflict, Problem, problem } from '../kernel/errors.ts'
 import { retentionKinds } from '../kernel/retention.ts'
-import type { Sealer } from '../sealing/sealer.ts'
+import { sealerOf } from '../sealing/held.ts'
 import { inScope, type Old } from '../worker/task.ts'
 
 /** A request with an idempotency key, and the fingerprint that identifies it. `partnerId` may also be the id of an operator. */
@@ -14,8 +14,6 @@ export type Claim = {
   key: string
   fingerprint: Buffer
   operation: string
-  /** Seals the response, and opens an earlier one. */
-  sealer: Sealer
   now: Date
 }
 
@@ -111,7 +109,7 @@ export async function complete(tx: Tx, claimed: Claim, response: StoredResponse)
   const { status, resourceId } = response
   await tx
     .updateTable('idempotencyKeys')
-    .set({ status, answer: sealed(claimed, response), resourceId })
+    .set({ status, answer: sealed(tx, { partnerId, response }), resourceId })
     .where('partnerId', '=', partnerId)
     .where('key', '=', key)
     .execute()
@@ -149,7 +147,7 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
     if (!fingerprint.equals(each.fingerprint)) return reused()
     // Only an erasure commits a record without a response.
     if (status === null || answer === null) return erased()
-    return new Replay({ status, resourceId, ...opened(each, answer) })
+    return new Replay({ status, resourceId, ...opened(db, { partnerId: each.partnerId, answer }) })
   })
 }
 
@@ -158,7 +156,7 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
  * because inserting no rows also has a cost. If another transaction has recorded the key in the meantime, the unique violation
  * rolls the statement back, so nothing is done twice.
  */
-export function recordSql(records: KeyRecord[]) {
+export function recordSql(db: Reader, records: KeyRecord[]) {
   if (records.length === 0) return cachedSql``
   // In key order, so that two statements with the same keys cannot deadlock.
   const sorted = records.toSorted((a, b) => (nameOf(a.claim) < nameOf(b.claim) ? -1 : 1))
@@ -170,19 +168,25 @@ export function recordSql(records: KeyRecord[]) {
       ${of(({ claim }) => claim.partnerId)}::text[], ${of(({ claim }) => claim.key)}::text[],
       ${of(({ claim }) => claim.fingerprint)}::bytea[], ${of(({ claim }) => claim.operation)}::text[],
       ${of(({ response }) => response.status)}::integer[],
-      ${of(({ claim, response }) => sealed(claim, response))}::bytea[],
+      ${of(({ claim, response }) => sealed(db, { partnerId: claim.partnerId, response }))}::bytea[],
       ${of(({ response }) => response.resourceId)}::text[],
       ${of(({ claim }) => claim.now.toISOString())}::timestamptz[],
       ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[]))`
 }
 
 /** Seals headers and body together: sealing them separately would cost twice as much. No header has a line feed. */
-function sealed({ sealer, partnerId }: Claim, { headers, text }: StoredResponse): Buffer {
-  return sealer.seal(`${JSON.stringify(headers)}\n${text}`, { kind: 'replay', owner: partnerId })
+function sealed(
+  db: Reader,
+  { partnerId, response: { headers, text } }: { partnerId: string; response: StoredResponse },
+): Buffer {
+  return sealerOf(db).seal(`${JSON.stringify(headers)}\n${text}`, { kind: 'replay', owner: partnerId })
 }
 
-function opened({ sealer, partnerId }: Claim, answer: Buffer): Pick<StoredResponse, 'headers' | 'text'> {
-  const text = sealer.open(answer, { kind: 'replay', owner: partnerId }).toString()
+function opened(
+  db: Reader,
+  { partnerId, answer }: { partnerId: string; answer: Buffer },
+): Pick<StoredResponse, 'headers' | 'text'> {
+  const text = sealerOf(db).open(answer, { kind: 'replay', owner: partnerId }).toString()
   const end = text.indexOf('\n')
   // Written by `sealed` only.
   return { headers: JSON.parse(text.slice(0, end)), text: text.slice(end + 1) }

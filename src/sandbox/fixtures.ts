@@ -5,7 +5,6 @@ import { problem } from '../kernel/errors.ts'
 import * as members from '../members/members.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
-import type { Sealer } from '../sealing/sealer.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { complete } from '../withdrawals/completions.ts'
@@ -30,13 +29,13 @@ export async function tierOf(tx: Tx, partnerId: string): Promise<Tier> {
   return tier
 }
 
-type FixtureOptions = { partner: Partner; tier: Tier; sealer: Sealer; now: Date; clockOffsetMs: number }
+type FixtureOptions = { partner: Partner; tier: Tier; now: Date; clockOffsetMs: number }
 
 /** Creates the objects that one request needs, by the operations that partners use. */
 export async function createFixture(
   tx: Tx,
   fixture: Fixture,
-  { partner, tier, sealer, now, clockOffsetMs }: FixtureOptions,
+  { partner, tier, now, clockOffsetMs }: FixtureOptions,
 ): Promise<CreatedFixture> {
   const email = `test-value-${randomBytes(6).toString('hex')}@example.com`
   const partnerId = partner.id
@@ -100,7 +99,7 @@ export async function createFixture(
       return { id: await pay(await member()), email }
     case 'usedKey': {
       const request = { partnerId, key: `used-${email}`, fingerprint: randomBytes(32), operation: 'getTiers' }
-      const claim = { ...request, sealer, now }
+      const claim = { ...request, now }
       await idempotency.claim(tx, claim)
       await idempotency.complete(tx, claim, { status: 200, text: '[]', headers: {}, resourceId: null })
       return { id: claim.key, email }

@@ -20,12 +20,11 @@ const getSandboxTestValues = sandboxOperation({
     'Returns the complete request that provokes each error code and each transition of a state. Each request can be sent once, unchanged, with your key: this call creates the members, intents and withdrawals that it needs. Send a text body unchanged and any other body as JSON. Also lists bank accounts by the reaction of the simulated bank.',
   success: { description: 'The test values.', schema: TestValues },
   problems: ['UnprocessableEntity'],
-  async write(tx, { partner, now, clockOffsetMs, context }) {
-    const { sealer } = context
+  async write(tx, { partner, now, clockOffsetMs }) {
     const tier = await tierOf(tx, partner.id)
     const values: object[] = []
     for (const row of rows) {
-      const made = await createFixture(tx, row.needs, { partner, tier, sealer, now, clockOffsetMs })
+      const made = await createFixture(tx, row.needs, { partner, tier, now, clockOffsetMs })
       values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
     }
     return {

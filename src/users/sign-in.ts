@@ -2,7 +2,6 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../kernel/errors.ts'
 import type { Mode } from '../partners/partners.ts'
-import type { Sealer } from '../sealing/sealer.ts'
 import { isBrowserOf, rememberBrowser } from './browsers.ts'
 import { hashPassword, isOutdated, isPassword } from './passwords.ts'
 import { createSession, type SignedIn, type SignInMethod } from './sessions.ts'
@@ -32,7 +31,6 @@ type PasswordSignIn = {
   code: string | undefined
   from: Origin
   mode: Mode
-  sealer: Sealer
   now: Date
 }
 
@@ -46,7 +44,7 @@ type PasswordSignIn = {
  */
 export async function signInByPassword(
   db: Db,
-  { email, password, code, from, mode, sealer, now }: PasswordSignIn,
+  { email, password, code, from, mode, now }: PasswordSignIn,
 ): Promise<NewSession> {
   const { id: userId, passwordHash } = (await findAccount(db, email)) ?? { id: noUser, passwordHash: null }
   const isKnown = await isBrowserOf(db, { userId, token: from.browserToken, now })
@@ -63,7 +61,7 @@ export async function signInByPassword(
       select from users
        where id = ${userId} and password_hash = ${passwordHash} and disabled_at is null for update`.execute(tx)
     if (rows.length === 0) return 'refused'
-    const second = await acceptCode(tx, { userId, code, sealer, now })
+    const second = await acceptCode(tx, { userId, code, now })
     if (second === 'missing') {
       await forgive(tx, { counters, forgotten: [] })
       return 'code-missing'

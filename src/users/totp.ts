@@ -4,7 +4,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { conflict, problem } from '../kernel/errors.ts'
 import { hashOf } from '../kernel/secrets.ts'
-import type { Sealer } from '../sealing/sealer.ts'
+import { sealerOf } from '../sealing/held.ts'
 import type { User } from './users.ts'
 
 const periodMs = 30_000
@@ -16,12 +16,9 @@ const recoveryCodesCount = 10
  * Starts to set up a second factor. It counts only once `confirm` has seen a code.
  * @throws Problem `Conflict` if the user has one
  */
-export async function begin(
-  tx: Tx,
-  { user, sealer }: { user: Pick<User, 'id' | 'email'>; sealer: Sealer },
-): Promise<{ secret: string; uri: string }> {
+export async function begin(tx: Tx, user: Pick<User, 'id' | 'email'>): Promise<{ secret: string; uri: string }> {
   const secret = new Secret({ size: 20 })
-  const sealed = sealer.seal(Buffer.from(secret.bytes), { kind: 'totp-secret', owner: user.id })
+  const sealed = sealerOf(tx).seal(Buffer.from(secret.bytes), { kind: 'totp-secret', owner: user.id })
   const { rows } = await sql`
     update users set totp_secret = ${sealed}, totp_last_step = null
      where id = ${user.id} and totp_confirmed_at is null
@@ -37,12 +34,12 @@ export async function begin(
  */
 export async function confirm(
   tx: Tx,
-  { userId, code, sealer, now }: { userId: string; code: string; sealer: Sealer; now: Date },
+  { userId, code, now }: { userId: string; code: string; now: Date },
 ): Promise<string[]> {
   const row = await readState(tx, userId)
   if (row?.totpSecret == null || row.totpConfirmedAt !== null)
     throw conflict('There is no second factor to confirm; begin again')
-  const secret = sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId })
+  const secret = sealerOf(tx).open(row.totpSecret, { kind: 'totp-secret', owner: userId })
   const step = stepOf(secret, { code, now, after: row.totpLastStep })
   if (step === undefined) throw problem('TotpRequired', 'The code is wrong; check the clock of your device')
   await sql`update users set totp_confirmed_at = ${now}, totp_last_step = ${step} where id = ${userId}`.execute(tx)
@@ -78,7 +75,7 @@ export async function remove(
  */
 export async function acceptCode(
   tx: Tx,
-  { userId, code, sealer, now }: { userId: string; code: string | undefined; sealer: Sealer; now: Date },
+  { userId, code, now }: { userId: string; code: string | undefined; now: Date },
 ): Promise<'accepted' | 'missing' | 'wrong'> {
   const row = await readState(tx, userId)
   if (row?.totpSecret == null || row.totpConfirmedAt === null) return 'accepted'
@@ -89,7 +86,7 @@ export async function acceptCode(
       returning 1`.execute(tx)
     return rows.length > 0 ? 'accepted' : 'wrong'
   }
-  const secret = sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId })
+  const secret = sealerOf(tx).open(row.totpSecret, { kind: 'totp-secret', owner: userId })
   const step = stepOf(secret, { code, now, after: row.totpLastStep })
   if (step === undefined) return 'wrong'
   await sql`update users set totp_last_step = ${step} where id = ${userId}`.execute(tx)

@@ -4,7 +4,6 @@ import type { Logger } from 'pino'
 import type { Db } from '../database/database.ts'
 import * as events from '../events/events.ts'
 import type { Clock } from '../kernel/time.ts'
-import type { Sealer } from '../sealing/sealer.ts'
 import * as attempts from './attempts.ts'
 import { fanOut, hasEndpoints, partnersToFanOut, type Unfinished } from './fan-out.ts'
 import { Recorder } from './recorder.ts'
@@ -50,7 +49,6 @@ export type DeliveryContext = {
   now: Clock
   realNow: Clock
   hasClocks: boolean
-  sealer: Sealer
   sender: Sender
 }
 
@@ -190,13 +188,13 @@ export class Delivery {
 
   // Claim, send, record, release. If the process is killed in between, deliveries that were not recorded are sent again.
   private async turn(claimed: attempts.Claimed): Promise<void> {
-    const { db, sealer } = this.context
+    const { db } = this.context
     const { partnerId, id, failureCount, isImpaired } = claimed
     if (!claimed.enabled) await attempts.endPending(db, claimed)
     const endpoint = {
       ...{ partnerId, id, url: claimed.url, offsetMs: claimed.offsetMs },
-      headers: openHeaders(sealer, claimed),
-      keys: claimed.secrets.map(secret => keyOf(openSecret(sealer, { partnerId, secret }))),
+      headers: openHeaders(db, claimed),
+      keys: claimed.secrets.map(secret => keyOf(openSecret(db, { partnerId, secret }))),
     }
     const flow = { failureCount, isImpaired, isOver: false }
     const next = this.readAhead(claimed, flow)

@@ -54,8 +54,7 @@ const createWebhook = operation({
   async write(tx, { partner, now, body, context }) {
     judge(body, context)
     const settings = { description: null, types: ['*'], enabled: true, headers: {}, ...body }
-    const { sealer } = context
-    const { endpoint, secret } = await webhooks.create(tx, { partnerId: partner.id, settings, sealer, now })
+    const { endpoint, secret } = await webhooks.create(tx, { partnerId: partner.id, settings, now })
     return {
       body: { ...onWire(endpoint), secret },
       headers: { location: `/v1/webhooks/${endpoint.id}` },
@@ -74,10 +73,10 @@ const getWebhooks = operation({
   query: strictObject({ ...metadataQuery, ...pageQuery, ...afterQuery('webhook') }),
   success: { description: 'One page of endpoints.', schema: Webhooks },
   problems: ['NotFound'],
-  async read(reader, { partner, query, context: { sealer } }) {
+  async read(reader, { partner, query }) {
     const page = pageOf(query)
     const { metadata } = query
-    const asked = { partnerId: partner.id, metadata, page, cursor: cursorOf(query), sealer }
+    const asked = { partnerId: partner.id, metadata, page, cursor: cursorOf(query) }
     const { endpoints, total } = await webhooks.list(reader, asked)
     return { body: { webhooks: endpoints.map(onWire), total, ...page } }
   },
@@ -91,8 +90,8 @@ const getWebhook = operation({
   params,
   success: { description: 'The endpoint.', schema: Webhook },
   problems: ['NotFound'],
-  async read(reader, { partner, params, context }) {
-    const endpoint = await webhooks.find(reader, { partnerId: partner.id, ...params, sealer: context.sealer })
+  async read(reader, { partner, params }) {
+    const endpoint = await webhooks.find(reader, { partnerId: partner.id, ...params })
     return { body: onWire(endpoint) }
   },
 })
@@ -110,7 +109,7 @@ const updateWebhook = operation({
   problems: ['NotFound'],
   async write(tx, { partner, params, now, body, context }) {
     judge(body, context)
-    const named = { partnerId: partner.id, ...params, sealer: context.sealer }
+    const named = { partnerId: partner.id, ...params }
     const { before, after } = await webhooks.update(tx, { ...named, changes: body, now })
     const changed = Object.keys(body).filter(
       name => JSON.stringify(before[name as keyof typeof before]) !== JSON.stringify(after[name as keyof typeof after]),
@@ -133,8 +132,8 @@ const deleteWebhook = operation({
     schema: namedObject('WebhookDeleted', { message: Type.Literal('OK') }),
   },
   problems: ['NotFound'],
-  async write(tx, { partner, params, now, context }) {
-    const endpoint = await webhooks.remove(tx, { partnerId: partner.id, ...params, sealer: context.sealer, now })
+  async write(tx, { partner, params, now }) {
+    const endpoint = await webhooks.remove(tx, { partnerId: partner.id, ...params, now })
     const audit = { action: 'webhook.delete', details: { before: detailsOf(endpoint) } } as const
     return { body: { message: 'OK' }, resourceId: endpoint.id, audit }
   },
@@ -150,9 +149,9 @@ const rotateWebhookSecret = operation({
   body: WebhookRotation,
   success: { description: 'The endpoint, with its new secret.', schema: RotatedWebhook },
   problems: ['NotFound'],
-  async write(tx, { partner, params, now, body, context }) {
+  async write(tx, { partner, params, now, body }) {
     const { overlapSeconds = overlapSecondsDefault } = body
-    const named = { partnerId: partner.id, ...params, sealer: context.sealer }
+    const named = { partnerId: partner.id, ...params }
     const { endpoint, secret, previousExpiresAt } = await webhooks.rotate(tx, { ...named, overlapSeconds, now })
     return {
       body: { ...onWire(endpoint), secret, previousExpiresAt },
@@ -213,11 +212,11 @@ const getWebhookDeliveries = operation({
   query: strictObject({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }),
   success: { description: 'One page of deliveries.', schema: WebhookDeliveries },
   problems: ['NotFound'],
-  async read(reader, { partner, params, query, context }) {
+  async read(reader, { partner, params, query }) {
     const page = pageOf(query)
     const { states = [], types = [], eventId = null } = query
     const ofEndpoint = { partnerId: partner.id, ...params }
-    await webhooks.find(reader, { ...ofEndpoint, sealer: context.sealer })
+    await webhooks.find(reader, { ...ofEndpoint })
     const filter = { states, types, eventId }
     const found = await deliveries.list(reader, { ...ofEndpoint, filter, page, cursor: cursorOf(query) })
     return { body: { ...found, ...page } }
@@ -232,8 +231,8 @@ const getWebhookDelivery = operation({
   params: Type.Object({ webhookId: Id('webhook'), deliveryId: Id('event') }),
   success: { description: 'The delivery.', schema: WebhookDeliveryDetails },
   problems: ['NotFound'],
-  async read(reader, { partner, params, context }) {
-    await webhooks.find(reader, { partnerId: partner.id, webhookId: params.webhookId, sealer: context.sealer })
+  async read(reader, { partner, params }) {
+    await webhooks.find(reader, { partnerId: partner.id, webhookId: params.webhookId })
     const delivery = await deliveries.find(reader, { partnerId: partner.id, ...params })
     return { body: delivery }
   },
@@ -246,8 +245,7 @@ const webhookMetadata = metadataOperations({
   scopes: { read: 'pay:read', write: 'pay:write' },
   roles: { read: building, write: building },
   idOf: ({ webhookId }) => webhookId,
-  requireKnown: (reader, { partnerId, params: { webhookId }, context: { sealer } }) =>
-    webhooks.find(reader, { partnerId, webhookId, sealer }),
+  requireKnown: (reader, { partnerId, params: { webhookId } }) => webhooks.find(reader, { partnerId, webhookId }),
 })
 
 export const webhookOperations = [

@@ -4,7 +4,6 @@ import * as events from '../events/events.ts'
 import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { hasMetadata, type Metadata, metadataOf } from '../metadata/metadata.ts'
-import type { Sealer } from '../sealing/sealer.ts'
 
 import { healthy } from './rules.ts'
 import { openHeaders, sealHeaders, sealSecret } from './sealed.ts'
@@ -35,8 +34,7 @@ export type Endpoint = EndpointSettings & {
   createdAt: Date
 }
 
-/** Names an endpoint, with the sealer of its headers. */
-type Named = { partnerId: string; webhookId: string; sealer: Sealer }
+type Named = { partnerId: string; webhookId: string }
 
 const columns = ['id', 'url', 'description', 'types', 'enabled', 'headers', 'disabledReason', 'failingSince'] as const
 
@@ -47,7 +45,7 @@ const columns = ['id', 'url', 'description', 'types', 'enabled', 'headers', 'dis
  */
 export async function create(
   tx: Tx,
-  { partnerId, settings, sealer, now }: { partnerId: string; settings: EndpointSettings; sealer: Sealer; now: Date },
+  { partnerId, settings, now }: { partnerId: string; settings: EndpointSettings; now: Date },
 ): Promise<{ endpoint: Endpoint; secret: string }> {
   // Before the lock of the webhook feed, as in `replay`: two transactions that take the locks in different orders deadlock.
   await events.numberFeed(tx, { partnerId, countMax: limits.numberedAtOnceMax, waits: true })
@@ -63,12 +61,12 @@ export async function create(
   const { headers, ...rest } = settings
   const row = {
     ...{ partnerId, id, ...rest, createdAt: now, sincePosition },
-    headers: sealHeaders(sealer, { partnerId, headers }),
+    headers: sealHeaders(tx, { partnerId, headers }),
     disabledReason: settings.enabled ? null : ('requested' as const),
   }
   await tx.insertInto('webhookEndpoints').values(row).execute()
-  const secret = await addSecret(tx, { partnerId, webhookId: id, sealer, now })
-  return { endpoint: await find(tx, { partnerId, webhookId: id, sealer }), secret }
+  const secret = await addSecret(tx, { partnerId, webhookId: id, now })
+  return { endpoint: await find(tx, { partnerId, webhookId: id }), secret }
 }
 
 type EndpointQuery = {
@@ -76,13 +74,12 @@ type EndpointQuery = {
   metadata?: Metadata | undefined
   page: Page
   cursor: Cursor | undefined
-  sealer: Sealer
 }
 
 /** Lists the endpoints of a partner, newest first. */
 export async function list(
   db: Reader,
-  { partnerId, metadata = {}, page, cursor, sealer }: EndpointQuery,
+  { partnerId, metadata = {}, page, cursor }: EndpointQuery,
 ): Promise<{ endpoints: Endpoint[]; total: number }> {
   await requireKnown(db, 'webhook_endpoints', { partnerId, cursor })
   const matches = hasMetadata(metadata, { partnerId, kind: 'webhook', resourceId: sql`webhook_endpoints.id` })
@@ -90,7 +87,7 @@ export async function list(
   const after = cursor === undefined ? all : all.where(isBeyond(cursor))
   const endpoints = await after.orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
   return {
-    endpoints: endpoints.map(row => toEndpoint(row, sealer)),
+    endpoints: endpoints.map(row => toEndpoint(db, row)),
     total: await countEndpoints(db, partnerId, matches),
   }
 }
@@ -116,10 +113,10 @@ export async function countFailing(db: Reader, partnerId: string): Promise<numbe
 }
 
 /** @throws Problem `NotFound` */
-export async function find(db: Reader, { partnerId, webhookId, sealer }: Named): Promise<Endpoint> {
+export async function find(db: Reader, { partnerId, webhookId }: Named): Promise<Endpoint> {
   const row = await select(db, partnerId).where('id', '=', webhookId).executeTakeFirst()
   if (row === undefined) throw notFound()
-  return toEndpoint(row, sealer)
+  return toEndpoint(db, row)
 }
 
 /**
@@ -128,9 +125,9 @@ export async function find(db: Reader, { partnerId, webhookId, sealer }: Named):
  */
 export async function update(
   tx: Tx,
-  { partnerId, webhookId, changes, sealer, now }: Named & { changes: Partial<EndpointSettings>; now: Date },
+  { partnerId, webhookId, changes, now }: Named & { changes: Partial<EndpointSettings>; now: Date },
 ): Promise<{ before: Endpoint; after: Endpoint }> {
-  const before = await lockEndpoint(tx, { partnerId, webhookId, sealer })
+  const before = await lockEndpoint(tx, { partnerId, webhookId })
   const { headers, ...rest } = changes
   const enabled = changes.enabled ?? before.enabled
   const isNewStart = (enabled && !before.enabled) || (changes.url !== undefined && changes.url !== before.url)
@@ -138,7 +135,7 @@ export async function update(
     .updateTable('webhookEndpoints')
     .set({
       ...rest,
-      ...(headers === undefined ? {} : { headers: sealHeaders(sealer, { partnerId, headers }) }),
+      ...(headers === undefined ? {} : { headers: sealHeaders(tx, { partnerId, headers }) }),
       ...(isNewStart ? healthy : {}),
       disabledReason: enabled ? null : (before.disabledReason ?? 'requested'),
       // Finds out what is due now, or ends the deliveries of an endpoint that is no longer enabled.
@@ -147,7 +144,7 @@ export async function update(
     .where('partnerId', '=', partnerId)
     .where('id', '=', webhookId)
     .execute()
-  return { before, after: await find(tx, { partnerId, webhookId, sealer }) }
+  return { before, after: await find(tx, { partnerId, webhookId }) }
 }
 
 /**
@@ -157,9 +154,9 @@ export async function update(
  */
 export async function rotate(
   tx: Tx,
-  { partnerId, webhookId, overlapSeconds, sealer, now }: Named & { overlapSeconds: number; now: Date },
+  { partnerId, webhookId, overlapSeconds, now }: Named & { overlapSeconds: number; now: Date },
 ): Promise<{ endpoint: Endpoint; secret: string; previousExpiresAt: Date }> {
-  const endpoint = await lockEndpoint(tx, { partnerId, webhookId, sealer })
+  const endpoint = await lockEndpoint(tx, { partnerId, webhookId })
   const previousExpiresAt = new Date(now.getTime() + overlapSeconds * 1_000)
   await sql`
     update webhook_secrets set expires_at = ${previousExpiresAt}
@@ -175,7 +172,7 @@ export async function rotate(
     throw conflict(
       `${rows.length} secrets are valid already; wait until one expires, at ${next.expiresAt.toISOString()}`,
     )
-  const secret = await addSecret(tx, { partnerId, webhookId, sealer, now })
+  const secret = await addSecret(tx, { partnerId, webhookId, now })
   return { endpoint, secret, previousExpiresAt }
 }
 
@@ -183,8 +180,8 @@ export async function rotate(
  * Deletes an endpoint and its secrets. A task deletes its deliveries later.
  * @throws Problem `NotFound`
  */
-export async function remove(tx: Tx, { partnerId, webhookId, sealer, now }: Named & { now: Date }): Promise<Endpoint> {
-  const endpoint = await lockEndpoint(tx, { partnerId, webhookId, sealer })
+export async function remove(tx: Tx, { partnerId, webhookId, now }: Named & { now: Date }): Promise<Endpoint> {
+  const endpoint = await lockEndpoint(tx, { partnerId, webhookId })
   await sql`
     update webhook_endpoints set deleted_at = ${now}, due_at = null
      where partner_id = ${partnerId} and id = ${webhookId}`.execute(tx)
@@ -206,17 +203,14 @@ export async function startAnew(tx: Tx, { partnerId }: { partnerId: string }): P
 }
 
 /** Locks an endpoint. @throws Problem `NotFound` */
-export async function lock(
-  tx: Tx,
-  { partnerId, webhookId }: { partnerId: string; webhookId: string },
-): Promise<EndpointRow> {
+export async function lock(tx: Tx, { partnerId, webhookId }: Named): Promise<EndpointRow> {
   const row = await select(tx, partnerId).where('id', '=', webhookId).forNoKeyUpdate().executeTakeFirst()
   if (row === undefined) throw notFound()
   return row
 }
 
-async function lockEndpoint(tx: Tx, { sealer, ...named }: Named): Promise<Endpoint> {
-  return toEndpoint(await lock(tx, named), sealer)
+async function lockEndpoint(tx: Tx, named: Named): Promise<Endpoint> {
+  return toEndpoint(tx, await lock(tx, named))
 }
 
 function select(db: Reader, partnerId: string) {
@@ -234,8 +228,8 @@ function select(db: Reader, partnerId: string) {
 
 type EndpointRow = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toEndpoint({ partnerId, headers, ...row }: EndpointRow, sealer: Sealer): Endpoint {
-  return { ...row, headers: openHeaders(sealer, { partnerId, headers }) }
+function toEndpoint(db: Reader, { partnerId, headers, ...row }: EndpointRow): Endpoint {
+  return { ...row, headers: openHeaders(db, { partnerId, headers }) }
 }
 
 async function countEndpoints(db: Reader, partnerId: string, matches = sql<boolean>`true`): Promise<number> {
@@ -253,9 +247,9 @@ async function lockFeed(tx: Tx, partnerId: string): Promise<void> {
   await sql`select from webhook_feeds where partner_id = ${partnerId} for update`.execute(tx)
 }
 
-async function addSecret(tx: Tx, { partnerId, webhookId, sealer, now }: Named & { now: Date }): Promise<string> {
+async function addSecret(tx: Tx, { partnerId, webhookId, now }: Named & { now: Date }): Promise<string> {
   const secret = newSecret()
-  const sealed = sealSecret(sealer, { partnerId, secret })
+  const sealed = sealSecret(tx, { partnerId, secret })
   const row = { partnerId, endpointId: webhookId, secret: sealed, createdAt: now }
   await tx.insertInto('webhookSecrets').values(row).execute()
   return secret

@@ -231,7 +231,7 @@ async function write(
                 created_at, due_at, balance_after)
     ), ${ledger.postSql(movements)},
     completed as (${intents.completeSql(intentsOf)}),
-    events as (${events.emitSql(emitted)})${idempotency.recordSql(records)}
+    events as (${events.emitSql(emitted)})${idempotency.recordSql(tx, records)}
     select`.execute(tx)
 }
 

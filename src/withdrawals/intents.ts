@@ -122,7 +122,7 @@ async function insertAll(
         ${created.map(({ account }) => account)}::bytea[],
         ${of(intent => intent.createdAt.toISOString())}::timestamptz[],
         ${of(intent => intent.expiresAt.toISOString())}::timestamptz[])
-    ), events as (${events.emitSql(emitted)})${idempotency.recordSql(records)}
+    ), events as (${events.emitSql(emitted)})${idempotency.recordSql(db, records)}
     select`.execute(db)
 }
 

@@ -350,7 +350,6 @@ describe('a scenario', () => {
       key: 'held',
       fingerprint: Buffer.alloc(32),
       operation: 'seedSandbox',
-      sealer: harness.sealer,
     }
     let seeding: ReturnType<typeof harness.call> | undefined
     await hold(harness.db, { ...claimed, now: harness.clock.now() }, async () => {

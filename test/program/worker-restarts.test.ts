@@ -12,7 +12,6 @@ import { startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { defaultRetention } from '../../src/kernel/retention.ts'
 import { simulatedBank } from '../../src/payouts/channels/simulated/simulated-bank.ts'
-import { Sealer } from '../../src/sealing/sealer.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
 import { Sender } from '../../src/webhooks/send.ts'
 import { scheduleTask } from '../../src/worker/task.ts'
@@ -45,7 +44,6 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
     sender: new Sender(new Fence({ allowsHttp: true, allowsLoopback: true, refusedPorts: [] }), { clockMs: Date.now }),
     realNow: () => new Date(),
     retention: defaultRetention,
-    sealer: new Sealer([{ number: 1, key: randomBytes(32) }]),
     channels: [simulatedBank({ db, now })],
   })
   const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer

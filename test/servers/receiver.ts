@@ -61,7 +61,7 @@ export function verify(secret: string, { headers, body }: Received): EventBody {
 
 /** Creates a worker's webhook delivery; a test runs its rounds with `deliverDue`. */
 export function deliveryOf(
-  { db, clock, fence, mode, sealer }: Pick<Harness, 'db' | 'clock' | 'fence' | 'mode' | 'sealer'>,
+  { db, clock, fence, mode }: Pick<Harness, 'db' | 'clock' | 'fence' | 'mode'>,
   { log = pino({ level: 'silent' }) as Logger, realNow = () => new Date() } = {},
 ): Delivery {
   const hasClocks = mode === 'sandbox'
@@ -71,7 +71,6 @@ export function deliveryOf(
     now: clock.now,
     realNow,
     hasClocks,
-    sealer,
     sender: new Sender(fence, { clockMs: Date.now }),
   })
 }

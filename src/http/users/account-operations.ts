@@ -61,7 +61,7 @@ const beginTotp = consoleOperation({
     const { user } = call.signedIn
     const { password } = call.body
     await requirePassword(context.db, { userId: user.id, password, from: originOf(call), now })
-    return await write(async tx => ({ body: await totp.begin(tx, { user, sealer: context.sealer }) }))
+    return await write(async tx => ({ body: await totp.begin(tx, user) }))
   },
 })
 
@@ -69,8 +69,8 @@ const confirmTotp = consoleOperation({
   route: 'POST /console/v1/totp/confirm',
   console: 'user',
   body: strictObject({ code: Code }),
-  async write(tx, { body: { code }, signedIn: { user, session }, context: { sealer }, receivedAt: now }) {
-    const recoveryCodes = await totp.confirm(tx, { userId: user.id, code, sealer, now })
+  async write(tx, { body: { code }, signedIn: { user, session }, receivedAt: now }) {
+    const recoveryCodes = await totp.confirm(tx, { userId: user.id, code, now })
     // Ends the sessions that were opened without the second factor.
     await endSessions(tx, { userId: user.id, exceptSessionId: session.id })
     return { body: { recoveryCodes }, resourceId: user.id, audit: { action: 'user.add_totp', details: {} } }

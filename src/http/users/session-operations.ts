@@ -31,10 +31,10 @@ const signIn = consoleOperation({
   body: strictObject({ email: Email, password: Password, totp: Type.Optional(Code) }),
   async run(call, { read }) {
     requirePrivateConnection(call)
-    const { db, mode, sealer } = call.context
+    const { db, mode } = call.context
     const { email, password, totp: code } = call.body
     const from = originOf(call)
-    const created = await signInByPassword(db, { email, password, code, from, mode, sealer, now: call.receivedAt })
+    const created = await signInByPassword(db, { email, password, code, from, mode, now: call.receivedAt })
     return await read(reader => signedInResponse(reader, call, created))
   },
 })

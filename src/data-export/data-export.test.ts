@@ -127,6 +127,24 @@ test('a member reads the own export with a session, without whole accounts', asy
   }
 })
 
+test('a member is not told in the own export that they are held for review, or were', async () => {
+  const mine = await harness.addPartner('Suspicious')
+  const { memberId, session } = await live(mine)
+  const review = (reviewReason: string | null) =>
+    harness.ownerDb.updateTable('members').set({ reviewReason }).where('id', '=', memberId).execute()
+  const own = () =>
+    harness.call('GET', '/v1/me/data-export', { key: null, headers: { authorization: `Bearer ${session.token}` } })
+  await review('MD07 The payee has died')
+  expect((await harness.call('GET', pathOf(memberId), { key: mine.key })).body.profile.reviewReason).toMatch(/^MD07/)
+  const held = await own()
+  expect([held.status, held.body.profile.reviewReason]).toEqual([200, null])
+  const operator = await harness.addOperator()
+  expect((await operator.call('POST', `/members/${memberId}/release`, { body: {} })).body.released).toBe(true)
+  const released = await own()
+  for (const { text } of [held, released]) expect(text).not.toMatch(/MD07|member\.release/)
+  expect(released.body.auditEntries.length).toBeGreaterThan(3)
+})
+
 test('an export is in the audit log, and another partner’s or unknown member is not found', async () => {
   const mine = await harness.addPartner('Audited')
   const memberId = await harness.addMember({ key: mine.key })

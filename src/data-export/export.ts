@@ -46,7 +46,7 @@ export async function openExport(db: Db, asked: Asked): Promise<Section[]> {
     { name: 'intents', pages: intentsOf(db, asked) },
     { name: 'withdrawals', pages: withdrawalsOf(db, asked) },
     { name: 'imports', pages: memberImports.listStepsOf(db, of) },
-    { name: 'auditEntries', pages: auditEntries(db, of) },
+    { name: 'auditEntries', pages: auditEntries(db, asked) },
     { name: 'sessions', pages: once(() => listSessions(db, of)) },
   ]
 }
@@ -56,8 +56,12 @@ async function profileOf(db: Db, { partner, memberId, isOwn }: Asked) {
   const member = await members.find(db, of)
   const { id, ...profile } = member
   const found = await metadata.find(db, { partnerId: partner.id, resourceId: memberId })
-  const record = await members.findRecord(db, of)
-  return { memberId: id, ...profile, ...shown(member.accountDetails, isOwn), metadata: found, ...record }
+  const { reviewReason, ...own } = await members.findRecord(db, of)
+  return {
+    ...{ memberId: id, ...profile, ...shown(member.accountDetails, isOwn), metadata: found, ...own },
+    // A review may look into a fraud, so the member is not warned.
+    reviewReason: isOwn ? null : reviewReason,
+  }
 }
 
 const shown = (account: BankAccount | null, isOwn: boolean) => ({
@@ -132,10 +136,15 @@ async function* idsOfWithdrawals(db: Db, { partnerId, memberId }: OfMember): Asy
   }
 }
 
-/** Those of the member and of the member's withdrawals. Names and addresses of actors are not the person's data. */
-async function* auditEntries(db: Db, { partnerId, memberId }: OfMember) {
+/**
+ * Those of the member and of the member's withdrawals. Names and addresses of actors are not the person's data. Members are not told of
+ * reviews, nor by their end.
+ */
+async function* auditEntries(db: Db, { partner: { id: partnerId }, memberId, isOwn }: Asked) {
   const bodies = (entries: auditLog.Entry[]) =>
-    entries.map(({ at, action, actorKind: by, details }) => ({ at, action, by, details }))
+    entries
+      .filter(({ action }) => !isOwn || action !== 'member.release')
+      .map(({ at, action, actorKind: by, details }) => ({ at, action, by, details }))
   for await (const entries of auditLog.listAll(db, { partnerId, resourceId: memberId })) yield bodies(entries)
   for await (const resourceIds of idsOfWithdrawals(db, { partnerId, memberId }))
     for await (const entries of auditLog.listAll(db, { partnerId, resourceIds })) yield bodies(entries)

@@ -25,7 +25,10 @@ export const DataExport = namedObject('MemberDataExport', {
     createdAt: Instant,
     updatedAt: Instant,
     accountRefused: nullable(Type.String(), 'Why the bank refuses the account; null if it does not.'),
-    reviewReason: nullable(Type.String(), 'Why the member’s withdrawals are held for review; null if they are not.'),
+    reviewReason: nullable(
+      Type.String(),
+      'Why the member’s withdrawals are held for review; null if they are not, and in a member session.',
+    ),
   }),
   payCycles: Type.Array(
     namedObject('ExportedPayCycle', {

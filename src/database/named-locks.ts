@@ -13,6 +13,10 @@ type LockSpace =
   | 'queue of member imports of'
   /** Provoking transitions of a partner's imports in a sandbox. */
   | 'provoked member imports of'
+  /** Erasing members of a partner; shared by imports, whose rows and actions an erasure must see. */
+  | 'erasure of members of'
+  /** Erasing members of any partner; shared by reads with an idempotency key, whose responses an erasure must see. */
+  | 'erasure of stored reads'
   /** Replacing the metadata of an object. */
   | 'metadata of'
   /** Moving a partner's clock, and resetting the partner. */
@@ -37,6 +41,11 @@ type LockSpace =
 /** Waits for a lock, and holds it until the transaction ends. */
 export async function lockByName(tx: Tx, space: LockSpace, of: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`${space} ${of}`}, 0))`.execute(tx)
+}
+
+/** Waits for a lock that its other sharers do not exclude, and holds it until the transaction ends. */
+export async function shareByName(tx: Tx, space: LockSpace, of: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock_shared(hashtextextended(${`${space} ${of}`}, 0))`.execute(tx)
 }
 
 /** Takes a lock if it is free, and holds it until the transaction ends. @returns whether the lock was free */

@@ -12,11 +12,12 @@ import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { readSettings } from '../config.ts'
 import { sql } from '../database/database.ts'
+import { lockByName, shareByName } from '../database/named-locks.ts'
 import { openDatabase, prepare, run } from '../main.ts'
 import { recount } from '../members/counts.ts'
 import { openAll } from '../members/sealing.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
-import { eraseAgain } from './erasure.ts'
+import { eraseAgain, erase as eraseIn } from './erasure.ts'
 import { append, readJournal } from './journal.ts'
 
 const quiet = pino({ level: 'silent' })
@@ -323,6 +324,76 @@ test('a repeated request about an erased member is refused, and nothing runs', a
   expect((await call('GET', '/v1/members', list)).body.total).toBe(0)
   const { rows } = await sql`select from members where partner_id = ${mine.partner.id}`.execute(harness.db)
   expect(rows).toHaveLength(1)
+})
+
+test('the look-up of a key whose response was erased says so', async () => {
+  const { call, memberId } = await partnerWith()
+  const lookUp = () => call('GET', '/v1/idempotency-keys/invite')
+  expect((await lookUp()).body).toMatchObject({ status: 201, resourceId: memberId })
+  await call('DELETE', `/v1/members/${memberId}`)
+  await erase(call, memberId)
+  const { status, body } = await lookUp()
+  expect([status, body.issues[0].code]).toEqual([409, 'Conflict'])
+  expect(body.issues[0].message).toContain('was erased, and with them the response')
+  const own = { headers: { 'x-idempotency-key': 'unused' } }
+  expect((await call('GET', '/v1/idempotency-keys/unused', own)).status).toBe(404)
+})
+
+const waiting = async () => {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
+  return rows[0]?.count
+}
+const listOf = (name: string) => ({
+  raw: `email,first_name,last_name,phone,tier\n${person.email},${name},Kanari,,Silver\n`,
+  headers: { 'content-type': 'text/csv' },
+})
+
+test('metadata, lists and stored reads that arrive during an erasure do not outlive it', async () => {
+  const { mine, call, memberId, intentId } = await leaver()
+  const of = { partnerId: mine.partner.id, memberId }
+  const settings = { journal: harness.erasureJournal, evidenceDays: 2_192 }
+  const metadata = { body: { metadata: { hobby: 'likes birds' } } }
+  const actions = [{ type: 'Update', memberId, firstName: 'Canaria' }]
+  const sent = await harness.inTx(async tx => {
+    const now = harness.clock.now()
+    await eraseIn(tx, { ...of, settings, now, recordOutside: async () => undefined })
+    const started = [
+      call('PUT', `/v1/members/${memberId}/metadata`, metadata),
+      call('PUT', `/v1/pay/withdrawals/intent/${intentId}/metadata`, metadata),
+      call('POST', '/v1/members/jobs', { body: { actions } }),
+      call('GET', `/v1/members/${memberId}`, { headers: { 'x-idempotency-key': 'read' } }),
+    ]
+    await expect.poll(waiting).toBe(started.length)
+    return started
+  })
+  const responses = await Promise.all(sent)
+  expect(responses.map(({ status }) => status)).toEqual([409, 409, 400, 404])
+  expect(await find(canaries, mine.partner.id)).toEqual([])
+})
+
+test('an erasure waits for a list that is being uploaded, and is refused if that takes long', async () => {
+  const { mine, call, memberId } = await partnerWith()
+  await call('DELETE', `/v1/members/${memberId}`)
+  const partnerId = mine.partner.id
+  const held = await harness.inTx(async tx => {
+    // As a list that is being read does.
+    await shareByName(tx, 'erasure of members of', partnerId)
+    return await erase(call, memberId)
+  })
+  expect([held.status, held.headers['retry-after']]).toEqual([409, '5'])
+  expect(messagesOf(held)).toEqual([expect.stringContaining('A list of members is being uploaded')])
+  const [uploaded, erased] = await harness.inTx(async tx => {
+    await lockByName(tx, 'queue of member imports of', partnerId)
+    const upload = call('PUT', '/v2/members/jobs/csv', listOf('Canaria'))
+    await expect.poll(waiting).toBe(1)
+    const erasure = erase(call, memberId)
+    await expect.poll(waiting).toBe(2)
+    return [upload, erasure]
+  })
+  const { jobId } = (await uploaded).body
+  expect(messagesOf(await erased)).toEqual([expect.stringContaining(`The member job ${jobId} is not finished`)])
 })
 
 test('a repeated request for a withdrawal of an erased member is refused, and pays nothing', async () => {

@@ -1,5 +1,7 @@
 import type { Action, Details } from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { isLockTimeout } from '../database/errors.ts'
+import { lockByName } from '../database/named-locks.ts'
 import { eraseResponses } from '../idempotency/idempotency.ts'
 import { issue, Problem, problem } from '../kernel/errors.ts'
 import { eraseFromImports, findRowsOf } from '../member-imports/erase.ts'
@@ -9,8 +11,8 @@ import {
   type ErasableMember,
   eraseMember,
   findErasable,
+  lockErasable,
 } from '../members/erase.ts'
-import { lockMembers } from '../members/locks.ts'
 import { memberNotFound } from '../members/rules.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { deleteSessionsOf } from '../partners/member-sessions.ts'
@@ -63,7 +65,8 @@ export async function erase(
   tx: Tx,
   { recordOutside, settings, now, ...of }: Erasing & { recordOutside: (entry: JournalEntry) => Promise<void> },
 ): Promise<{ receipt: string; audit?: { action: Action; details: Details; partnerId: string } }> {
-  const member = await lock(tx, of)
+  await excludeWriters(tx, of)
+  const member = await lockErasable(tx, of)
   if (member === undefined) throw memberNotFound(of.memberId)
   if (member.erasedAt !== null) return { receipt: await readReceipt(tx, of) }
   const facts = await readFacts(tx, { ...of, member, now })
@@ -111,7 +114,7 @@ export async function withJournal<T>(
 async function takeBack(db: Db, { journal, entry }: { journal: string; entry: JournalEntry }): Promise<void> {
   await db.transaction().execute(async tx => {
     // Waits for an erasure that is still committing, and keeps a repeated one from beginning.
-    const member = await lock(tx, entry)
+    const member = await lockErasable(tx, entry)
     if (member === undefined || member.erasedAt === null) await append(journal, { ...entry, rolledBack: true })
   })
 }
@@ -131,7 +134,7 @@ export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<num
   let count = 0
   for (const { partnerId, memberId, erasedAt } of present) {
     await db.transaction().execute(async tx => {
-      const member = await lock(tx, { partnerId, memberId })
+      const member = await lockErasable(tx, { partnerId, memberId })
       // Another process may be starting too.
       if (member === undefined || member.erasedAt !== null) return
       const now = new Date(erasedAt)
@@ -167,9 +170,19 @@ export function claimsOf(receipt: string): Claims {
   return JSON.parse(Buffer.from(receipt.split('.')[1] ?? '', 'base64url').toString())
 }
 
-async function lock(tx: Tx, { partnerId, memberId }: OfMember): Promise<ErasableMember | undefined> {
-  await lockMembers(tx, { partnerId, memberIds: [memberId] })
-  return await findErasable(tx, { partnerId, memberId })
+/**
+ * Waits for imports and stored reads that may show the member, and excludes new ones until the erasure is committed.
+ * @throws Problem `Conflict` if a list takes longer to upload than a lock may be waited for
+ */
+async function excludeWriters(tx: Tx, { partnerId }: OfMember): Promise<void> {
+  try {
+    await lockByName(tx, 'erasure of members of', partnerId)
+    await lockByName(tx, 'erasure of stored reads', '')
+  } catch (error) {
+    if (!isLockTimeout(error)) throw error
+    const message = 'A list of members is being uploaded, and may name the member; try again once it is'
+    throw problem('Conflict', message, {}, { 'retry-after': '5' })
+  }
 }
 
 async function destroy(

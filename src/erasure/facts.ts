@@ -7,10 +7,7 @@ import { dayMs, type Facts, periods } from './rules.ts'
 // Enough to say what has to be done; the rest shows at the next attempt.
 const shownMax = 10
 
-/**
- * Reads what prevents the erasure of a member. While the member is locked, only a new intent can still appear, and it cannot be
- * completed.
- */
+/** Reads what prevents the erasure of a member. While the member is locked for it, nothing more can appear. */
 export async function readFacts(
   db: Reader,
   { partnerId, memberId, member, now }: { partnerId: string; memberId: string; member: ErasableMember; now: Date },

@@ -1,7 +1,8 @@
 import type { Static, TObject } from 'typebox'
-import type { Reader } from '../database/database.ts'
-import type { ProblemName } from '../kernel/errors.ts'
+import type { Reader, Tx } from '../database/database.ts'
+import { conflict, type ProblemName } from '../kernel/errors.ts'
 import { namedObject } from '../kernel/schemas.ts'
+import { lockMembers } from '../members/locks.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { Metadata } from '../metadata/schema.ts'
 import type { Scope } from '../partners/api-keys.ts'
@@ -25,6 +26,8 @@ type Described<P extends TObject> = {
   idOf: (params: Static<P>) => string
   /** @throws Problem if there is no such object of the partner */
   requireKnown: (db: Reader, asked: { partnerId: string; params: Static<P>; context: ApiContext }) => Promise<unknown>
+  /** The member with whom the metadata is erased. */
+  memberOf?: (reader: Reader, asked: { partnerId: string; params: Static<P> }) => Promise<string>
 }
 
 /** The operations that read and replace the metadata of one kind of object. */
@@ -39,6 +42,7 @@ export function metadataOperations<P extends TObject>({
   problem,
   idOf,
   requireKnown,
+  memberOf,
 }: Described<P>): Operation[] {
   const { id, summary, sdk } = names
   return named({
@@ -75,6 +79,8 @@ export function metadataOperations<P extends TObject>({
         const partnerId = call.partner.id
         const given = call.params as Static<P>
         await requireKnown(tx, { partnerId, params: given, context: call.context })
+        if (memberOf !== undefined)
+          await refuseIfErased(tx, { partnerId, memberId: await memberOf(tx, { partnerId, params: given }) })
         const resourceId = idOf(given)
         const { metadata: after } = call.body
         const before = await metadata.replace(tx, { partnerId, kind, resourceId, metadata: after })
@@ -87,4 +93,10 @@ export function metadataOperations<P extends TObject>({
       },
     }),
   })
+}
+
+/** Locks the member, so that the metadata does not outlive an erasure that runs meanwhile. */
+async function refuseIfErased(tx: Tx, { partnerId, memberId }: { partnerId: string; memberId: string }): Promise<void> {
+  const [member] = await lockMembers(tx, { partnerId, memberIds: [memberId] })
+  if (member?.isErased) throw conflict('The member was erased, and the metadata with them')
 }

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { idempotencyKeyPattern } from '../contract/headers.ts'
+import { erased } from '../idempotency/idempotency.ts'
 import { partnerProblems, problem, problems } from '../kernel/errors.ts'
 import { namedObject, nullable, wordOf } from '../kernel/schemas.ts'
 import { tracing } from '../users/roles.ts'
@@ -51,24 +52,27 @@ const getIdempotencyKey = operation({
   roles: tracing,
   sdk: 'idempotencyKeys.get',
   summary: 'Look up an idempotency key',
-  description: 'Returns the outcome of the request that was sent with this key. Never includes the body of its answer.',
+  description:
+    'Returns the outcome of the request that was sent with this key. Never includes the body of its answer. `Conflict` if the member whom the request was about was erased: it had succeeded, and is not run again.',
   params: Type.Object({
     key: Type.String({ pattern: idempotencyKeyPattern, examples: ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11'] }),
   }),
   success: { description: 'The request that succeeded with this key.', schema: IdempotencyKey },
-  problems: ['NotFound'],
+  problems: ['NotFound', 'Conflict'],
   async read(reader, { partner, now, params }) {
-    const body = await reader
+    const found = await reader
       .selectFrom('idempotencyKeys')
       .select(['key', 'operation', 'status', 'resourceId', 'createdAt', 'expiresAt'])
       .where('partnerId', '=', partner.id)
       .where('key', '=', params.key)
       .where('expiresAt', '>', now)
       // A lookup that sends an idempotency key itself must not find its own record.
-      .where('status', 'is not', null)
+      .where(row => row.or([row('status', 'is not', null), row('operation', '<>', 'getIdempotencyKey')]))
       .executeTakeFirst()
-    if (body === undefined) throw problem('NotFound', 'No request has succeeded with this key in the last 7 days')
-    return { body }
+    if (found === undefined) throw problem('NotFound', 'No request has succeeded with this key in the last 7 days')
+    const { status, ...rest } = found
+    if (status === null) throw erased()
+    return { body: { ...rest, status } }
   },
 })
 

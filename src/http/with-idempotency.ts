@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
 import { type Disclosure, type DisclosureLog, recordDisclosures } from '../audit-log/disclosures.ts'
 import type { Db, Reader, Tx } from '../database/database.ts'
+import { shareByName } from '../database/named-locks.ts'
 import {
   type BatchClaim,
   type Claim,
@@ -161,7 +162,12 @@ export async function read(
   reply: FastifyReply,
   work: (reader: Reader) => Promise<CompleteResponse>,
 ): Promise<FastifyReply> {
-  if (request.idempotencyKey !== undefined) return await withIdempotency(db, request, reply, work)
+  if (request.idempotencyKey !== undefined)
+    return await withIdempotency(db, request, reply, async tx => {
+      // An erasure deletes this response once it is stored, or comes first.
+      await shareByName(tx, 'erasure of stored reads', '')
+      return await work(tx)
+    })
   const response = await work(reader)
   if (response.disclosed !== undefined) await disclosures.record(disclosureOf(request, response.disclosed))
   return send(reply, stored(response))

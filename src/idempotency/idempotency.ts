@@ -277,7 +277,7 @@ export function stillRunning(): Problem {
 }
 
 /** The refusal of a repeated request whose response was erased with the member that it was about. */
-function erased(): Problem {
+export function erased(): Problem {
   return conflict(
     'The member of this request was erased, and with them the response; the request is not run again. Use a new key for a new request',
   )

@@ -2,7 +2,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import type { CopyInto } from '../database/copy.ts'
 import { type Cursor, isBeyond, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
-import { lockByName, lockByNameIfFree } from '../database/named-locks.ts'
+import { lockByName, lockByNameIfFree, shareByName } from '../database/named-locks.ts'
 import { issuesMax, Problem, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { dayIn } from '../kernel/time.ts'
@@ -471,6 +471,8 @@ async function requireRoom(
   tx: Tx,
   { partnerId, kind }: { partnerId: string; kind: Kind },
 ): Promise<{ isQueued: boolean }> {
+  // An erasure sees this import once it is committed, or comes first.
+  await shareByName(tx, 'erasure of members of', partnerId)
   const { rows } = await sql<{ unfinished: number; queued: number; queuedFiles: number; inReview: string | null }>`
     select count(*)::integer as unfinished, count(*) filter (where status = 'NotReady')::integer as queued,
            count(*) filter (where status = 'NotReady' and kind = 'file')::integer as queued_files,

@@ -17,6 +17,20 @@ export type ErasableMember = ImportNames & {
   erasedAt: Date | null
 }
 
+/**
+ * Locks a member, who may be erased already, also against rows that refer to the member, such as new intents: they are committed
+ * before, so that the erasure sees them.
+ * @returns undefined if there is no such member
+ */
+export async function lockErasable(
+  tx: Tx,
+  of: { partnerId: string; memberId: string },
+): Promise<ErasableMember | undefined> {
+  await sql`
+    select from members where partner_id = ${of.partnerId} and id = ${of.memberId} for update`.execute(tx)
+  return await findErasable(tx, of)
+}
+
 /** Reads a member, who may be erased already; undefined if there is no such member. */
 export async function findErasable(
   db: Reader,

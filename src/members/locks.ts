@@ -18,7 +18,7 @@ type OfMembers = { partnerId: string; memberIds: string[] }
  *
  * The lock order of the whole program. A transaction takes the locks that it needs from the top of this list down, so that no two
  * transactions wait for each other:
- * 1. the idempotency key;
+ * 1. the idempotency key, and then the named locks of erasures;
  * 2. the partner's row (floats, pauses) or a tier, which operators change; their holders take no lock of 3 to 6, so that a
  *    completed withdrawal can lock the partner's row last, for the low-float alert;
  * 3. the open pay cycle, for share, or for no key update to close it; or the closed one that is being released;

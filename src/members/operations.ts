@@ -203,6 +203,7 @@ const memberMetadata = metadataOperations({
   problem: 'MemberNotFound',
   idOf: ({ memberId }) => memberId,
   requireKnown: (reader, { partnerId, params: { memberId } }) => members.requireMember(reader, { partnerId, memberId }),
+  memberOf: async (_reader, { params: { memberId } }) => memberId,
 })
 
 export const memberOperations = [

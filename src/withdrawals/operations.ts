@@ -323,6 +323,8 @@ const intentMetadata = metadataOperations({
   idOf: ({ withdrawalIntentId }) => withdrawalIntentId,
   requireKnown: (reader, { partnerId, params: { withdrawalIntentId: intentId } }) =>
     intents.find(reader, { partnerId, intentId }),
+  memberOf: async (reader, { partnerId, params: { withdrawalIntentId: intentId } }) =>
+    (await intents.find(reader, { partnerId, intentId })).memberId,
 })
 
 export const withdrawalOperations = [

@@ -1079,7 +1079,7 @@ export interface Resources {
     /**
      * Look up an idempotency key.
      *
-     * Returns the outcome of the request that was sent with this key. Never includes the body of its answer.
+     * Returns the outcome of the request that was sent with this key. Never includes the body of its answer. `Conflict` if the member whom the request was about was erased: it had succeeded, and is not run again.
      *
      * `GET /v1/idempotency-keys/{key}` (getIdempotencyKey)
      */

@@ -215,7 +215,7 @@ export type ExportedProfile = {
   updatedAt: Instant
   /** Why the bank refuses the account; null if it does not. */
   accountRefused: string | null
-  /** Why the member’s withdrawals are held for review; null if they are not. */
+  /** Why the member’s withdrawals are held for review; null if they are not, and in a member session. */
   reviewReason: string | null
 }
 

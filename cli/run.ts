@@ -96,6 +96,12 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./backup.ts')).backupCommand,
     },
     {
+      name: 'installation-key',
+      description:
+        'Manage the installation’s key, which opens the sealed values of the database. See docs/operations/keys.md.',
+      load: async () => (await import('./installation-key.ts')).installationKeyCommand,
+    },
+    {
       name: 'ledger',
       description: 'Check the ledger, and export its journal.',
       load: async () => (await import('./ledger.ts')).ledgerCommand,

@@ -27,12 +27,13 @@ create table installation (
 -- The keys that seal what the program must be able to read back, such as the secrets that sign webhooks. They are stored only
 -- wrapped by a key from outside the database, so that a copy of the database reveals nothing.
 create table installation_keys (
-  number integer primary key check (number between 1 and 255),
+  number integer not null check (number between 1 and 255),
+  -- Identifies the key outside the database that wraps this one. A copy of a key is wrapped by another provider.
+  provider text not null,
   -- Encrypted by the provider.
   wrapped bytea not null,
-  -- Identifies the key outside the database that wraps this one.
-  provider text not null,
-  created_at timestamptz not null
+  created_at timestamptz not null,
+  primary key (number, provider)
 );
 
 -- Decides whether a program that does not know the latest migration may run. A migration whose file says `-- compatible-with: 0012`

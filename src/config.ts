@@ -96,7 +96,7 @@ export const Settings = Type.Object({
   MIDMONTH_INSTALLATION_KEY_FILE: Type.String({
     default: '',
     description:
-      'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/backups.md. All processes need the same key. The first start with an empty database creates the file. If empty, the file is `installation.key` in a folder beside the data folder (`data-key` in the checkout).',
+      'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/keys.md. All processes need the same key. The first start with an empty database creates the file. If empty, the file is `installation.key` in a folder beside the data folder (`data-key` in the checkout).',
   }),
   MIDMONTH_INSTALLATION_KEY: Type.String({
     default: '',

@@ -498,6 +498,7 @@ const specialCommands: Record<string, string> = {
   'cli/operator-key.ts': 'makes the keys by which operations are called',
   'cli/operator-client.ts': 'calls operations in this process',
   'cli/with-database.ts': 'opens the database',
+  'cli/installation-key.ts': 'works on keys that no operation can see',
   'cli/actor.ts': 'records the changes of commands that are not clients',
 }
 

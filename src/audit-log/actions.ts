@@ -77,6 +77,8 @@ export const actions = [
   'webhook.delete',
   'operator_key.create',
   'operator_key.revoke',
+  'installation_key.copy',
+  'installation_key.remove',
   'ledger.verify',
   'backup.record',
   'user.create',

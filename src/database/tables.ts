@@ -165,8 +165,8 @@ export type DB = {
   }
   installationKeys: {
     number: number
-    wrapped: Buffer
     provider: string
+    wrapped: Buffer
     createdAt: Date
   }
   invoiceLines: {

@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { SettingsProblem } from '../config.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
 import { keyBytes } from './aes-gcm.ts'
 import { holdSealer } from './held.ts'
-import { createKeyFile, type KeyProvider, type KeySource, openProvider, placeOf } from './key-providers.ts'
+import { type KeySource, openProvider, placeOf } from './key-providers.ts'
+import { createKeyFile } from './providers/local-key.ts'
+import type { KeyProvider } from './providers/provider.ts'
 import { type InstallationKey, Sealer } from './sealer.ts'
 
+/** A key of the installation as one provider has wrapped it. */
 type KeyRow = { number: number; wrapped: Buffer; provider: string }
 
 /**
@@ -19,7 +23,7 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
   await db.transaction().execute(async tx => {
     await sql`lock table installation_keys in exclusive mode`.execute(tx)
     if ((await readRows(tx)).length > 0) return
-    const provider = (await openProvider(source)) ?? (await createProvider(source))
+    const provider = await createProvider(source)
     const wrapped = await provider.wrap(randomBytes(keyBytes))
     await sql`
       insert into installation_keys (number, wrapped, provider, created_at)
@@ -32,44 +36,59 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
  * @throws SettingsProblem if the configured key is missing, or belongs to another database
  */
 export async function openSealer(db: Reader, source: KeySource): Promise<Sealer> {
-  const [first, ...rest] = await readRows(db)
-  if (first === undefined)
-    throw new SettingsProblem('The database has no key of the installation; run midmonth migrate')
-  const provider = await openProvider(source)
-  const fault = faultOf(provider, { rows: [first, ...rest], place: placeOf(source) })
-  if (fault !== undefined || provider === undefined) throw new SettingsProblem(fault)
-  const unwrap = async ({ number, wrapped }: KeyRow): Promise<InstallationKey> => ({
-    number,
-    key: await provider.unwrap(wrapped),
-  })
-  const sealer = new Sealer([await unwrap(first), ...(await Promise.all(rest.map(unwrap)))])
+  const { keys } = await openKeys(db, source)
+  const sealer = new Sealer(keys)
   holdSealer(db, sealer)
   return sealer
 }
 
-function faultOf(
-  provider: KeyProvider | undefined,
-  { rows, place }: { rows: KeyRow[]; place: string },
-): string | undefined {
-  const expected = rows.find(row => row.provider !== provider?.id)
-  if (expected === undefined) return undefined
+/**
+ * Unwraps the keys of the installation.
+ * @throws SettingsProblem if the provider's key is missing, or belongs to another database
+ */
+export async function openKeys(
+  db: Reader,
+  source: KeySource,
+): Promise<{ provider: KeyProvider; keys: [InstallationKey, ...InstallationKey[]] }> {
+  const rows = await readRows(db)
+  if (rows.length === 0) throw new SettingsProblem('The database has no key of the installation; run midmonth migrate')
+  const provider = await openProvider(source)
+  const own = rows.filter(row => row.provider === provider?.id)
+  const [first, ...rest] = own
+  if (provider === undefined || first === undefined)
+    throw new SettingsProblem(missingKey(provider, { rows, place: placeOf(source) }))
+  const uncopied = rows.find(({ number }) => !own.some(row => row.number === number))
+  if (uncopied !== undefined)
+    throw new SettingsProblem(
+      `The key ${provider.id} at ${placeOf(source)} opens only earlier keys of this installation; use the key ` +
+        `${uncopied.provider}, or run midmonth installation-key copy with it first`,
+    )
+  const unwrap = async ({ number, wrapped }: KeyRow): Promise<InstallationKey> => ({
+    number,
+    key: await provider.unwrap(wrapped),
+  })
+  return { provider, keys: [await unwrap(first), ...(await Promise.all(rest.map(unwrap)))] }
+}
+
+function missingKey(provider: KeyProvider | undefined, { rows, place }: { rows: KeyRow[]; place: string }): string {
+  const needed = [...new Set(rows.map(row => row.provider))].join(' or ')
   const found = provider === undefined ? `${place} does not exist` : `${place} holds the key ${provider.id}`
   return (
-    `This database needs the installation’s key ${expected.provider}, but ${found}; restore that key from its backup, or ` +
+    `This database needs the installation’s key ${needed}, but ${found}; restore that key from its backup, or ` +
     'set MIDMONTH_INSTALLATION_KEY_FILE to its path. A new key could not open the sealed values of the database, so none is created'
   )
 }
 
-async function createProvider(source: KeySource): Promise<KeyProvider> {
-  if ('file' in source) await createKeyFile(source.file)
+/** Opens the provider, and creates the key file if it does not exist. */
+export async function createProvider(source: KeySource): Promise<KeyProvider> {
+  if ('file' in source && !existsSync(source.file)) await createKeyFile(source.file)
   const provider = await openProvider(source)
   if (provider === undefined) throw new Error(`${placeOf(source)} has just been created, but does not exist`)
   return provider
 }
 
 async function readRows(db: Reader): Promise<KeyRow[]> {
-  const { rows } = await sql<KeyRow>`select number, wrapped, provider from installation_keys order by number`.execute(
-    db,
-  )
+  const { rows } = await sql<KeyRow>`
+    select number, wrapped, provider from installation_keys order by number, provider`.execute(db)
   return rows
 }

@@ -306,6 +306,27 @@ test('the commands of the pages for operators work as written', async () => {
   }
 })
 
+test('the commands of the page about the installation’s key work as written: a move, and a key in escrow', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-keys-'))
+  const env: Environment = { ...(await newDatabase({ hasDemo: true })) }
+  const [newKey, escrow] = ['new-key.env', 'escrow.key'].map(name => path.join(folder, name))
+  const moved = { MIDMONTH_INSTALLATION_KEY: Buffer.alloc(32, 'moved').toString('base64') }
+  const lines = Object.entries(moved).map(each => each.join('='))
+  await writeFile(newKey ?? '', lines.join('\n'), { mode: 0o600 })
+  const [first] = JSON.parse((await midmonth(['installation-key', 'list', '--json'], env)).stdout)
+  const values = { 'new-key.env': newKey ?? '', 'escrow.key': escrow ?? '', OLD_KEY: first.key }
+  const printed: string[] = []
+  for (const block of blocksOf(await readFile(path.join(checkout, 'docs/operations/keys.md'), 'utf8'), 'sh')) {
+    if (block.includes('OLD_KEY')) Object.assign(env, moved)
+    printed.push(...(await runLines(block, { values, env })))
+  }
+  expect(printed.at(-1)).toMatch(/^The key [0-9a-f]{16} \(.*escrow.key\) opens this database: .* Nothing was changed/)
+  const others = JSON.parse((await midmonth(['installation-key', 'list', '--json'], env)).stdout)
+  expect(others.map((each: { key: string }) => each.key)).not.toContain(first.key)
+  expect(others).toHaveLength(2)
+  await rm(folder, { recursive: true })
+})
+
 test('"Make anything happen in a sandbox" works as written: the clock moves by three days and to the end of the cycle', async () => {
   const printed = await follow('guides/sandbox.md')
   const clocks = [...printed.matchAll(/^{"now":"([^"]+)","aheadSeconds":(\d+)/gm)]

@@ -1,0 +1,205 @@
+import { parseEnv } from 'node:util'
+import { Command, Option } from 'commander'
+import { readSettings, type Settings, SettingsProblem } from '../src/config.ts'
+import { type Database, openDatabase, requireSchema, systemClock } from '../src/main.ts'
+import { openLatestKeys } from '../src/members/key-checks.ts'
+import { openKeys, openSealer } from '../src/sealing/installation-keys.ts'
+import { copyKeys, listCopies, removeCopy } from '../src/sealing/key-copies.ts'
+import {
+  configuredSource,
+  type KeySource,
+  keySettingNames,
+  placeOf,
+  settingNamesOf,
+} from '../src/sealing/key-providers.ts'
+import { readSecret } from '../src/secret-file.ts'
+import { recordChange } from './actor.ts'
+import { examples } from './help.ts'
+import { openLog } from './log.ts'
+import { countOf, print, printResult } from './print.ts'
+import { terminal } from './terminal.ts'
+
+const limits = {
+  // Enough to be certain, and read in a moment.
+  checkedMembersMax: 100,
+}
+
+export const installationKeyCommand = new Command('installation-key').description(
+  'Manage the installation’s key, which opens the sealed values of the database.',
+)
+
+type Other = { settings?: string; file?: string; json?: boolean }
+
+installationKeyCommand
+  .command('list')
+  .description('List the keys that open this database.')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('installation-key list'))
+  .action(async ({ json }: { json?: boolean }) => {
+    await withKeys(async ({ db, keySource }) => {
+      const { provider } = await openKeys(db, keySource)
+      const copies = await listCopies(db)
+      print(
+        copies.map(copy => ({
+          key: copy.provider,
+          place: copy.provider === provider.id ? placeOf(keySource) : null,
+          'in use': copy.provider === provider.id,
+          complete: copy.isComplete,
+          created: copy.createdAt.toISOString(),
+        })),
+        json ? { json } : {},
+      )
+    })
+  })
+
+installationKeyCommand
+  .command('check')
+  .description('Prove that a key opens this database, for example one from its backup. Changes nothing.')
+  .addOption(settingsOption())
+  .addOption(fileOption())
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    `\nWithout an option, the configured key is checked.\n${examples('installation-key check', 'installation-key check --file escrow.key')}`,
+  )
+  .action(async (other: Other) => {
+    await withKeys(async ({ db, keySource }) => {
+      const source = (await otherSource(other)) ?? keySource
+      const { provider, keys } = await openKeys(db, source)
+      await openSealer(db, source)
+      const members = await db
+        .transaction()
+        .setAccessMode('read only')
+        .execute(tx => openLatestKeys(tx, { take: limits.checkedMembersMax }))
+      printResult(other, {
+        value: { key: provider.id, place: placeOf(source), keys: keys.length, members },
+        text: () =>
+          `The key ${provider.id} (${placeOf(source)}) opens this database: ${countOf(keys.length, 'key')} of the installation, ` +
+          `and the keys of the latest ${countOf(members, 'member')}. Nothing was changed.`,
+      })
+    })
+  })
+
+installationKeyCommand
+  .command('copy')
+  .description(
+    'Let another key open this database too, to move to it or to keep it in escrow. Creates the key file if it does not exist. Running processes are not disturbed.',
+  )
+  .addOption(settingsOption())
+  .addOption(fileOption())
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    examples('installation-key copy --settings new-key.env', 'installation-key copy --file escrow.key'),
+  )
+  .action(async (other: Other) => {
+    await withKeys(
+      async (database, settings) => {
+        const { db, keySource } = database
+        const to = await otherSource(other)
+        if (to === undefined)
+          throw new SettingsProblem(
+            'Name the other key with --settings or --file; see midmonth installation-key copy --help',
+          )
+        const now = systemClock()
+        const copied = await copyKeys(db, {
+          ...{ from: keySource, to, now },
+          record: async (tx, id) => {
+            const change = { action: 'installation_key.copy', resourceId: id, details: {} } as const
+            await recordChange(tx, { partnerId: null, change, now })
+          },
+        })
+        printResult(other, {
+          value: { ...copied, place: placeOf(to) },
+          text: () => copiedInWords(copied, { to, database, settings }),
+        })
+      },
+      { as: 'owner' },
+    )
+  })
+
+installationKeyCommand
+  .command('remove')
+  .description('Stop a key from opening this database, after a move or if it is no longer secret.')
+  .argument('<key>', 'the key’s id, as midmonth installation-key list shows it')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('installation-key remove 0f3a9c52e1b84d67'))
+  .action(async (id: string, options: { json?: boolean }) => {
+    await withKeys(
+      async ({ db, keySource }) => {
+        const now = systemClock()
+        const { hasChanged } = await removeCopy(db, {
+          ...{ id, source: keySource },
+          record: async tx => {
+            const change = { action: 'installation_key.remove', resourceId: id, details: {} } as const
+            await recordChange(tx, { partnerId: null, change, now })
+          },
+        })
+        printResult(options, {
+          value: { key: id, hasChanged },
+          text: () =>
+            hasChanged
+              ? `The key ${id} no longer opens this database. Backups from before still need it: destroy it with the last of them.`
+              : `The key ${id} does not open this database; see midmonth installation-key list.`,
+        })
+      },
+      { as: 'owner' },
+    )
+  })
+
+function settingsOption(): Option {
+  return new Option('--settings <file>', 'a file with the settings of the other key, as in the environment').conflicts(
+    'file',
+  )
+}
+
+function fileOption(): Option {
+  return new Option('--file <file>', 'the file that holds the other key')
+}
+
+/** Runs `work` on the migrated database, which is not opened with the configured key before. */
+async function withKeys(
+  work: (database: Database, settings: Settings) => Promise<void>,
+  { as = 'app' }: { as?: 'app' | 'owner' } = {},
+): Promise<void> {
+  const settings = readSettings(terminal().env)
+  const database = await openDatabase(settings, openLog('warn'), { as, mayCreate: false })
+  try {
+    await requireSchema(database.db)
+    await work(database, settings)
+  } finally {
+    await database.close()
+  }
+}
+
+/** The key that the options name; undefined without an option. */
+async function otherSource({ settings, file }: Other): Promise<KeySource | undefined> {
+  if (file !== undefined) return configuredSource(readSettings({ MIDMONTH_INSTALLATION_KEY_FILE: file }))
+  if (settings === undefined) return undefined
+  const given = parseEnv(await readSecret(settings))
+  const foreign = Object.keys(given).filter(name => !keySettingNames.some(each => each === name))
+  if (foreign.length > 0)
+    throw new SettingsProblem(`${settings}: ${foreign.join(', ')} does not choose a key; see docs/operations/keys.md`)
+  const source = configuredSource(readSettings(given))
+  if (source === undefined) throw new SettingsProblem(`${settings} chooses no key; see docs/operations/keys.md`)
+  return source
+}
+
+function copiedInWords(
+  { from, to, hasChanged }: { from: string; to: string; hasChanged: boolean },
+  { to: source, database, settings }: { to: KeySource; database: Database; settings: Settings },
+): string {
+  const { keySource, erasures } = database
+  const dropped = settingNamesOf(keySource).filter(name => settings[name] !== '')
+  return [
+    hasChanged ? `The key ${to} now opens this database too.` : `The key ${to} opens this database already.`,
+    `To keep it in escrow, you are done: midmonth installation-key check proves that it opens the database.`,
+    `To move to it:`,
+    `  1. Set ${settingNamesOf(source).join(', ')}${dropped.length === 0 ? '' : `, remove ${dropped.join(', ')}`}, and restart every process.`,
+    // Its default is beside the key file: the service would begin an empty journal elsewhere.
+    ...(settings.MIDMONTH_ERASURE_JOURNAL === ''
+      ? [`     Set MIDMONTH_ERASURE_JOURNAL=${erasures.journal} too, where the journal of erasures is now.`]
+      : []),
+    `  2. With the new settings, run midmonth installation-key remove ${from}`,
+  ].join('\n')
+}

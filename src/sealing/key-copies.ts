@@ -1,0 +1,94 @@
+import { SettingsProblem } from '../config.ts'
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { createProvider, openKeys } from './installation-keys.ts'
+import type { KeySource } from './key-providers.ts'
+
+/** The keys of the installation as one provider has wrapped them. */
+export type KeyCopy = {
+  provider: string
+  /** The numbers of the keys that the provider can open. */
+  numbers: number[]
+  /** Whether these are all keys of the installation. A copy that is older than the latest rotation lacks the new key. */
+  isComplete: boolean
+  createdAt: Date
+}
+
+/** Lists the providers that can open this database, the earliest first. */
+export async function listCopies(db: Reader): Promise<KeyCopy[]> {
+  const { rows } = await sql<KeyCopy>`
+    select provider, array_agg(number order by number) as numbers, min(created_at) as created_at,
+           count(*) = (select count(distinct number) from installation_keys) as is_complete
+      from installation_keys group by provider order by created_at, provider`.execute(db)
+  return rows
+}
+
+/**
+ * Wraps the keys of the installation with the key of another provider too, so that either opens the database. Running processes have
+ * unwrapped the keys and notice nothing. Idempotent, and repeated after a rotation.
+ * @param db connected as the owner
+ * @param record runs in the same transaction
+ * @throws SettingsProblem if one of the providers cannot be used
+ */
+export async function copyKeys(
+  db: Db,
+  {
+    from,
+    to,
+    now,
+    record,
+  }: { from: KeySource; to: KeySource; now: Date; record: (tx: Tx, id: string) => Promise<void> },
+): Promise<{ from: string; to: string; hasChanged: boolean }> {
+  const { provider, keys } = await openKeys(db, from)
+  const other = await createProvider(to)
+  const copies = await Promise.all(
+    keys.map(async ({ number, key }) => {
+      const wrapped = await other.wrap(key)
+      // Before it is relied on: a provider that cannot decrypt what it encrypts would only be noticed once the old key is gone.
+      if (!key.equals(await other.unwrap(wrapped)))
+        throw new SettingsProblem(`The key ${other.id} does not open what it has wrapped; nothing was copied`)
+      return { number, wrapped }
+    }),
+  )
+  const hasChanged = await db.transaction().execute(async tx => {
+    await sql`lock table installation_keys in exclusive mode`.execute(tx)
+    let added = 0n
+    for (const { number, wrapped } of copies) {
+      // A key that a rotation has removed since is not added again.
+      const { numAffectedRows } = await sql`
+        insert into installation_keys (number, provider, wrapped, created_at)
+        select number, ${other.id}, ${wrapped}, ${now} from installation_keys
+         where number = ${number} and provider = ${provider.id}
+            on conflict do nothing`.execute(tx)
+      added += numAffectedRows ?? 0n
+    }
+    if (added > 0n) await record(tx, other.id)
+    return added > 0n
+  })
+  return { from: provider.id, to: other.id, hasChanged }
+}
+
+/**
+ * Removes the copy of one provider, whose key then no longer opens this database. Idempotent.
+ * @param db connected as the owner
+ * @param source opened before, so that a database never loses the last key that is at hand
+ * @throws SettingsProblem if the id is of the configured provider
+ */
+export async function removeCopy(
+  db: Db,
+  { id, source, record }: { id: string; source: KeySource; record: (tx: Tx) => Promise<void> },
+): Promise<{ hasChanged: boolean }> {
+  const { provider } = await openKeys(db, source)
+  if (provider.id === id)
+    throw new SettingsProblem(
+      `The key ${id} is the one in use; change the settings to the other key first, and run the command with them`,
+    )
+  return await db.transaction().execute(async tx => {
+    await sql`lock table installation_keys in exclusive mode`.execute(tx)
+    const { numAffectedRows = 0n } = await sql`
+      delete from installation_keys where provider = ${id}
+         and not exists (select number from installation_keys
+                         except select number from installation_keys where provider = ${provider.id})`.execute(tx)
+    if (numAffectedRows > 0n) await record(tx)
+    return { hasChanged: numAffectedRows > 0n }
+  })
+}

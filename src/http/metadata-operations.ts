@@ -1,8 +1,7 @@
 import type { Static, TObject } from 'typebox'
 import type { Reader, Tx } from '../database/database.ts'
-import { conflict, type ProblemName } from '../kernel/errors.ts'
+import type { ProblemName } from '../kernel/errors.ts'
 import { namedObject } from '../kernel/schemas.ts'
-import { lockMembers } from '../members/locks.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { Metadata } from '../metadata/schema.ts'
 import type { Scope } from '../partners/api-keys.ts'
@@ -26,8 +25,8 @@ type Described<P extends TObject> = {
   idOf: (params: Static<P>) => string
   /** @throws Problem if there is no such object of the partner */
   requireKnown: (db: Reader, asked: { partnerId: string; params: Static<P>; context: ApiContext }) => Promise<unknown>
-  /** The member with whom the metadata is erased. */
-  memberOf?: (reader: Reader, asked: { partnerId: string; params: Static<P> }) => Promise<string>
+  /** Excludes an erasure of the member whom the object is about. @throws Problem if the member is erased */
+  lock?: (tx: Tx, asked: { partnerId: string; params: Static<P> }) => Promise<void>
 }
 
 /** The operations that read and replace the metadata of one kind of object. */
@@ -42,7 +41,7 @@ export function metadataOperations<P extends TObject>({
   problem,
   idOf,
   requireKnown,
-  memberOf,
+  lock,
 }: Described<P>): Operation[] {
   const { id, summary, sdk } = names
   return named({
@@ -79,8 +78,7 @@ export function metadataOperations<P extends TObject>({
         const partnerId = call.partner.id
         const given = call.params as Static<P>
         await requireKnown(tx, { partnerId, params: given, context: call.context })
-        if (memberOf !== undefined)
-          await refuseIfErased(tx, { partnerId, memberId: await memberOf(tx, { partnerId, params: given }) })
+        await lock?.(tx, { partnerId, params: given })
         const resourceId = idOf(given)
         const { metadata: after } = call.body
         const before = await metadata.replace(tx, { partnerId, kind, resourceId, metadata: after })
@@ -93,10 +91,4 @@ export function metadataOperations<P extends TObject>({
       },
     }),
   })
-}
-
-/** Locks the member, so that the metadata does not outlive an erasure that runs meanwhile. */
-async function refuseIfErased(tx: Tx, { partnerId, memberId }: { partnerId: string; memberId: string }): Promise<void> {
-  const [member] = await lockMembers(tx, { partnerId, memberIds: [memberId] })
-  if (member?.isErased) throw conflict('The member was erased, and the metadata with them')
 }

@@ -1,4 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { conflict } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
 import type { MemberStatus } from './schema.ts'
 
@@ -40,6 +41,18 @@ export async function lockMembers(
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])
      ${waits ? lockOfMembers.waiting : lockOfMembers.skipping}`.execute(tx)
   return rows
+}
+
+/**
+ * Locks a member for a change that an erasure would destroy, so that the change does not outlive the erasure.
+ * @throws Problem `Conflict` if the member is erased
+ */
+export async function excludeErasure(
+  tx: Tx,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<void> {
+  const [member] = await lockMembers(tx, { partnerId, memberIds: [memberId] })
+  if (member?.isErased) throw conflict('The member was erased, and takes no more metadata')
 }
 
 /**

@@ -13,6 +13,7 @@ import { auditOf } from './audit.ts'
 import { consoleOperations } from './console-operations.ts'
 import { columns } from './fields.ts'
 import { fileOf } from './file.ts'
+import { excludeErasure } from './locks.ts'
 import * as members from './members.ts'
 import { profileOf } from './rules.ts'
 import {
@@ -203,7 +204,7 @@ const memberMetadata = metadataOperations({
   problem: 'MemberNotFound',
   idOf: ({ memberId }) => memberId,
   requireKnown: (reader, { partnerId, params: { memberId } }) => members.requireMember(reader, { partnerId, memberId }),
-  memberOf: async (_reader, { params: { memberId } }) => memberId,
+  lock: (tx, { partnerId, params: { memberId } }) => excludeErasure(tx, { partnerId, memberId }),
 })
 
 export const memberOperations = [

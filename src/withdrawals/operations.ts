@@ -6,6 +6,7 @@ import { batched, type Call, named, operationsOn } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
 import { parseInstant } from '../kernel/time.ts'
+import { excludeErasure } from '../members/locks.ts'
 import * as members from '../members/members.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { cancelling, payroll, readers } from '../users/roles.ts'
@@ -323,8 +324,10 @@ const intentMetadata = metadataOperations({
   idOf: ({ withdrawalIntentId }) => withdrawalIntentId,
   requireKnown: (reader, { partnerId, params: { withdrawalIntentId: intentId } }) =>
     intents.find(reader, { partnerId, intentId }),
-  memberOf: async (reader, { partnerId, params: { withdrawalIntentId: intentId } }) =>
-    (await intents.find(reader, { partnerId, intentId })).memberId,
+  async lock(tx, { partnerId, params: { withdrawalIntentId: intentId } }) {
+    const { memberId } = await intents.find(tx, { partnerId, intentId })
+    await excludeErasure(tx, { partnerId, memberId })
+  },
 })
 
 export const withdrawalOperations = [

@@ -498,6 +498,14 @@ create table member_import_progress (
   primary key (partner_id, import_id)
 );
 
+-- The key of an import, wrapped with the installation's key. It seals the rows and the commands, and is deleted with them.
+create table member_import_keys (
+  partner_id id not null,
+  import_id id not null,
+  wrapped bytea not null,
+  primary key (partner_id, import_id)
+);
+
 -- The parsed rows of a file, by which it is planned and applied by set; null where a column is absent or a cell empty. Rows and
 -- steps are written by the million, before their import and in its transaction, so they have no foreign key into it.
 create table member_import_rows (
@@ -510,17 +518,15 @@ create table member_import_rows (
   first_name text not null,
   last_name text not null,
   tier text not null,
-  -- Sealed with the keys of the member that the row would create, which follow. The e-mail has no fingerprint if it could not be read.
-  profile bytea not null,
-  account bytea,
+  -- The fields that are sealed in members, as one value, sealed with the import's key.
+  sealed bytea not null,
+  -- As in members. The e-mail has none if it could not be read.
   email_fingerprint bytea,
   worker_id_fingerprint bytea,
   account_details_fingerprint bytea,
   phone_fingerprint bytea,
   dob_fingerprint bytea,
   gender_fingerprint bytea,
-  profile_key bytea not null,
-  payment_key bytea not null,
   enable_payroll boolean,
   -- Why the row is refused, unless the member already has these values.
   faults text,
@@ -532,15 +538,12 @@ alter table member_import_rows
   alter column first_name set statistics 0,
   alter column last_name set statistics 0,
   alter column tier set statistics 0,
-  alter column profile set statistics 0,
-  alter column account set statistics 0,
+  alter column sealed set statistics 0,
   alter column account_details_fingerprint set statistics 0,
   alter column phone_fingerprint set statistics 0,
   alter column dob_fingerprint set statistics 0,
   alter column gender_fingerprint set statistics 0,
-  alter column enable_payroll set statistics 0,
-  alter column profile_key set statistics 0,
-  alter column payment_key set statistics 0;
+  alter column enable_payroll set statistics 0;
 
 -- What to do with one member. A step has the number of its row or action; members missing from a file come after all rows. Rows
 -- that need the import's rest_action have no step.
@@ -550,7 +553,7 @@ create table member_import_steps (
   step integer not null,
   action text not null check (action in ('Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged')),
   member_id id not null,
-  -- The action as it was requested, sealed; null for a row of a file, or if the member was erased.
+  -- The action as it was requested, sealed with the import's key; null for a row of a file, or if the member was erased.
   command bytea,
   -- Why it was refused when it was applied.
   fault text,

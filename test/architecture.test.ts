@@ -207,6 +207,7 @@ const owners: Record<string, string> = {
   member_count_changes: 'members',
   metadata: 'metadata',
   member_imports: 'member-imports',
+  member_import_keys: 'member-imports',
   member_import_progress: 'member-imports',
   member_import_rows: 'member-imports',
   member_import_steps: 'member-imports',

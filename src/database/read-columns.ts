@@ -42,6 +42,7 @@ const readable = {
   ledgerVerifications: 'id requestedBy requestedAt startedAt endedAt checksDone checksTotal checks problem',
   memberCountChanges: 'partnerId id tier status change',
   memberCounts: 'partnerId tier status count',
+  memberImportKeys: 'partnerId importId',
   memberImportProgress: 'partnerId importId stepsDone',
   memberErasures: 'partnerId memberId erasedAt lastPaidAt paymentKeyDestroyedAt',
   memberImportRows: 'partnerId importId row newMemberId firstName lastName tier enablePayroll faults',
@@ -134,8 +135,9 @@ const withheld = {
   idempotencyKeys: 'fingerprint answer',
   installationKeys: 'wrapped',
   memberErasures: 'receipt',
+  memberImportKeys: 'wrapped',
   memberImportRows:
-    'profile account emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint profileKey paymentKey',
+    'sealed emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint',
   memberImportSteps: 'command',
   memberKeys: 'profileKey paymentKey',
   memberSessions: 'hash',

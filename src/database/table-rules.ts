@@ -55,6 +55,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   // The statement that adds a change to its count deletes the change.
   memberCountChanges: 'disposable',
   memberCounts: 'free',
+  memberImportKeys: { changes: ['wrapped'], deletable: true },
   memberImportProgress: 'free',
   memberImportRows: 'disposable',
   memberImportSteps: { changes: ['action', 'command', 'fault'], deletable: true },

@@ -319,6 +319,11 @@ export type DB = {
     lastPaidAt: Date | null
     paymentKeyDestroyedAt: Date | null
   }
+  memberImportKeys: {
+    partnerId: string
+    importId: string
+    wrapped: Buffer
+  }
   memberImportProgress: {
     partnerId: string
     importId: string
@@ -332,16 +337,13 @@ export type DB = {
     firstName: string
     lastName: string
     tier: string
-    profile: Buffer
-    account: Buffer | null
+    sealed: Buffer
     emailFingerprint: Buffer | null
     workerIdFingerprint: Buffer | null
     accountDetailsFingerprint: Buffer | null
     phoneFingerprint: Buffer | null
     dobFingerprint: Buffer | null
     genderFingerprint: Buffer | null
-    profileKey: Buffer
-    paymentKey: Buffer
     enablePayroll: boolean | null
     faults: string | null
   }

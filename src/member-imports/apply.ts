@@ -11,12 +11,21 @@ import {
   wavesOf,
   writeAll,
 } from '../members/changes.ts'
-import { absentValues } from '../members/fields.ts'
-import { plainColumns } from '../members/rows.ts'
-import { sealedColumnsWithKeys } from '../members/sealing.ts'
+import { absentValues, fieldNames, type Profile } from '../members/fields.ts'
+import { newMembers } from '../members/rows.ts'
+import { openImportKey } from './import-key.ts'
 import { readCommands } from './plan.ts'
-import { openCommand } from './rows.ts'
-import { actionOf, countActions, type FileTerms, faultsOf, type Kind, type OfImport, type RestAction } from './rules.ts'
+import { openCommand, openRows, rowColumns, type SealedRow } from './rows.ts'
+import {
+  actionOf,
+  countActions,
+  type FileTerms,
+  faultsOf,
+  type ImportRow,
+  type Kind,
+  type OfImport,
+  type RestAction,
+} from './rules.ts'
 import type { Action } from './schema.ts'
 
 /** `NotReady` while it is queued behind another import. */
@@ -130,10 +139,10 @@ async function nextSteps(
      where partner_id = ${partnerId} and import_id = ${importId} and step > ${appliedThrough}
            ${through === undefined ? sql`` : sql`and step <= ${through}`}
      order by step limit ${limit}`.execute(tx)
-  return rows.map(({ command, ...step }) => ({
-    ...step,
-    command: command && openCommand(tx, { partnerId, command }),
-  }))
+  const key = rows.some(({ command }) => command !== null)
+    ? await openImportKey(tx, { partnerId, importId })
+    : undefined
+  return rows.map(({ command, ...step }) => ({ ...step, command: command && key ? openCommand(key, command) : null }))
 }
 
 // The rows of a chunk that have no step.
@@ -144,26 +153,20 @@ function restOf({ partnerId, importId, appliedThrough }: LockedImport, through: 
                      where s.partner_id = ${partnerId} and s.import_id = ${importId} and s.step = member_import_rows.row)`
 }
 
-// Columns of a new member, with the default where the row has no value.
-const newProfileColumns = sql.join([
-  ...plainColumns.map(({ name, field, emptyCell }) => {
-    const column = sql.raw(name)
-    if (emptyCell !== 'keeps') return column
-    return sql`coalesce(${column}, ${sql.lit(absentValues[field as keyof typeof absentValues])}) as ${column}`
-  }),
-  sql.raw(sealedColumnsWithKeys.join(', ')),
-])
-
-// New members were validated when the file was read, so their rows are copied from table to table. Returns their number.
+// New members were validated when the file was read. Returns their number.
 async function invite(
   tx: Tx,
   rows: ReturnType<typeof sql>,
   { memberImport: { partnerId, importId, createdAt }, partner, now }: Applying,
 ): Promise<number> {
   const chosen = sql`partner_id = ${partnerId} and import_id = ${importId} and ${rows}`
+  const { rows: found } = await sql<SealedRow<ImportRow & { id: string }>>`
+    select row, new_member_id as id, ${rowColumns('member_import_rows')} from member_import_rows
+     where ${chosen} order by row`.execute(tx)
+  const members = (await openRows<ImportRow & { id: string }>(tx, { partnerId, importId }, found)).map(newMemberOf)
   const { count, refusedIds } = await inviteAll(tx, {
     partner,
-    source: sql`select new_member_id as id, ${newProfileColumns} from member_import_rows where ${chosen} order by row`,
+    source: sql`select * from ${newMembers(tx, { partnerId, members })}`,
     countMax: stepsAtOnce.file,
     instructedAt: createdAt,
     now,
@@ -176,6 +179,15 @@ async function invite(
           on conflict (partner_id, import_id, step) do update set fault = excluded.fault`.execute(tx)
   }
   return count
+}
+
+// With the default where the row has no value.
+function newMemberOf(row: ImportRow & { id: string }): Profile & { id: string } {
+  const defaults: Partial<Profile> = absentValues
+  const member: Record<string, unknown> = { id: row.id }
+  for (const field of fieldNames) member[field] = row[field] ?? defaults[field]
+  // A row without a value for a required field is not an invitation.
+  return member as Profile & { id: string }
 }
 
 const takenSince = 'another member has taken the e-mail or the worker_id since the file was read'

@@ -1,6 +1,6 @@
 import type { Column } from '../members/fields.ts'
 import { type ProfileCell, plainColumns } from '../members/rows.ts'
-import { type Sealed, sealedColumnsWithKeys } from '../members/sealing.ts'
+import { fingerprintColumns, type Sealed } from '../members/sealing.ts'
 
 type OwnCells = {
   partnerId: string
@@ -8,6 +8,7 @@ type OwnCells = {
   row: number
   newMemberId: string
   faults: string | null
+  sealed: Buffer
 }
 
 const ownColumns: readonly { name: string; key: keyof OwnCells }[] = [
@@ -16,21 +17,22 @@ const ownColumns: readonly { name: string; key: keyof OwnCells }[] = [
   { name: 'row', key: 'row' },
   { name: 'new_member_id', key: 'newMemberId' },
   { name: 'faults', key: 'faults' },
+  { name: 'sealed', key: 'sealed' },
 ]
 
-const copiedColumns = [...[...ownColumns, ...plainColumns].map(({ name }) => name), ...sealedColumnsWithKeys]
+const copiedColumns = [...[...ownColumns, ...plainColumns].map(({ name }) => name), ...fingerprintColumns]
 
 export const copyStatement = `copy member_import_rows (${copiedColumns.join(', ')}) from stdin`
 
 /** Formats a row of a file as a line for `copyStatement`, in COPY's text format, without the line end. */
 export function copyLine(
   own: OwnCells,
-  { plain, sealed }: { plain: (column: Column) => ProfileCell; sealed: Sealed },
+  { plain, fingerprints }: { plain: (column: Column) => ProfileCell; fingerprints: Sealed },
 ): string {
   // Joined, not concatenated: that would build forty intermediate strings per row.
   const cells = ownColumns.map(({ key }) => escaped(own[key]))
   for (const { name } of plainColumns) cells.push(escaped(plain(name)))
-  for (const name of sealedColumnsWithKeys) cells.push(escaped(sealed[name] ?? null))
+  for (const name of fingerprintColumns) cells.push(escaped(fingerprints[name] ?? null))
   return cells.join('\t')
 }
 

@@ -1356,10 +1356,13 @@ describe('results as a file', () => {
     ])
   })
 
-  test('are deleted 30 days after the job ends, except for the counts', async () => {
+  test('are deleted 30 days after the job ends with the key that sealed them, except for the counts', async () => {
     const partner = await employer()
     const jobId = await apply(partner, file(minimal, row('ann')))
     const forget = () => harness.runTask('remove-old-data')
+    const keys = () =>
+      harness.ownerDb.selectFrom('memberImportKeys').select('importId').where('importId', '=', jobId).execute()
+    expect(await keys()).toHaveLength(1)
     harness.clock.advance({ days: 29 })
     await forget()
     expect((await results(partner, jobId)).total).toBe(1)
@@ -1367,5 +1370,6 @@ describe('results as a file', () => {
     await forget()
     expect(await results(partner, jobId)).toMatchObject({ total: 0, plan: { invite: 1 } })
     expect((await job(partner, jobId)).totalComplete).toBe(1)
+    expect(await keys()).toEqual([])
   })
 })

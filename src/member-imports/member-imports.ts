@@ -15,6 +15,7 @@ import * as tiers from '../tiers/tiers.ts'
 import { inScope, type Old, partnerOf, type Scope, scheduleTask } from '../worker/task.ts'
 import { applySteps, emitStatus, end, type ImportStatus, type LockedImport, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
+import { createImportKey, destroyImportKey, importKey } from './import-key.ts'
 import { planFile, planFileAgain } from './plan.ts'
 import { readInto } from './read-file.ts'
 import { sealCommand } from './rows.ts'
@@ -110,11 +111,13 @@ export async function createFromActions(
   const plan = countActions(steps)
   const nothingOfFile = { columns: [], removesAccounts: false, offboardMax: null, rowTo: 0 }
   await insert(tx, { partnerId: partner.id, id: importId, kind: 'actions', plan, ...nothingOfFile, isQueued, now })
+  const ofImport = { partnerId: partner.id, importId }
+  const key = importKey(await createImportKey(tx, ofImport), ofImport)
   await sql`
     insert into member_import_steps (partner_id, import_id, step, action, member_id, command)
     select ${partner.id}, ${importId}, * from unnest(
       ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
-      ${steps.map(({ command }) => command.memberId)}::text[], ${steps.map(({ command }) => sealCommand(tx, { partnerId: partner.id, command }))}::bytea[])`.execute(
+      ${steps.map(({ command }) => command.memberId)}::text[], ${steps.map(({ command }) => sealCommand(key, command))}::bytea[])`.execute(
     tx,
   )
   return { importId, plan, needsReview: false }
@@ -146,6 +149,7 @@ export async function createFromFile(
   const currencies = await tiers.listCurrencies(tx, partnerId)
   const { fd, kind, removesAccounts, offboardMax = null } = file
   const read = await readInto(() => copyInto(copyStatement), {
+    key: await createImportKey(tx, { partnerId, importId }),
     installationKeys: sealerOf(tx).installationKeys,
     ...{ file: { fd, kind }, partnerId, importId, country: partner.country, today: dayIn(partner.timeZone, now), now },
     ...{ tiers: [...currencies], signal },
@@ -420,7 +424,7 @@ export const oldImports = ({ before, countMax, scope }: Old) => sql`
    order by ended_at limit ${countMax}`
 
 /**
- * Deletes rows and steps of an import that ended before an instant; its counts are kept.
+ * Deletes rows and steps of an import that ended before an instant, and their key; its counts are kept.
  * @param old.countMax rows deleted from each table per call
  * @returns how many rows were deleted, and whether there may be more to delete
  */
@@ -440,6 +444,7 @@ export async function removeOld(tx: Tx, old: Old & { now: Date }): Promise<{ rem
     removed += Number(numAffectedRows)
   }
   if (removed === 0) {
+    await destroyImportKey(tx, ended)
     await sql`
       update member_imports set forgotten_at = ${old.now}
        where partner_id = ${partnerId} and id = ${importId}`.execute(tx)

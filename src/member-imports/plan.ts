@@ -8,7 +8,7 @@ import { plainColumns } from '../members/rows.ts'
 import { fingerprintColumn, paymentKeyOf } from '../members/sealing.ts'
 import { sealerOf } from '../sealing/held.ts'
 import type { Read, RowFault } from './read-file.ts'
-import { rowColumns, rowReader, type SealedRow } from './rows.ts'
+import { openRows, rowColumns, type SealedRow } from './rows.ts'
 import {
   actionOf,
   emptyPlan,
@@ -109,9 +109,8 @@ export async function readCommands(
   { partnerId, importId, columns, removesAccounts }: FileTerms,
   places: { row: number; memberId: string }[],
 ): Promise<Map<number, MemberCommand>> {
-  const { rows } = await sql<
-    SealedRow<ImportRow> & { memberId: string; membersAccount: Buffer | null; membersKey: Buffer | null }
-  >`
+  type MatchedMember = { memberId: string; membersAccount: Buffer | null; membersKey: Buffer | null }
+  const { rows } = await sql<SealedRow<ImportRow & MatchedMember>>`
     select r.row, ${rowColumns('r')}, p.member_id, m.account as members_account, ${paymentKeyOf('m')} as members_key
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
              with ordinality as p (row, member_id, place)
@@ -119,12 +118,11 @@ export async function readCommands(
       left join members m on m.partner_id = ${partnerId} and m.id = p.member_id
      order by p.place`.execute(db)
   const sealer = sealerOf(db)
-  const open = rowReader<ImportRow>(db, partnerId)
+  const opened = await openRows<ImportRow & MatchedMember>(db, { partnerId, importId }, rows)
   return new Map(
-    rows.map(({ memberId, membersAccount: account, membersKey: paymentKey, ...row }) => {
+    opened.map(({ memberId, membersAccount: account, membersKey: paymentKey, ...row }) => {
       const hasIban = () => 'iban' in (openAccount(sealer, { account, paymentKey }, { partnerId, memberId }) ?? {})
-      const opened = open(row)
-      return [opened.row, { type: 'List', memberId, wanted: updateOf(opened, { columns, removesAccounts, hasIban }) }]
+      return [row.row, { type: 'List', memberId, wanted: updateOf(row, { columns, removesAccounts, hasIban }) }]
     }),
   )
 }

@@ -20,7 +20,9 @@ export type Reading = {
   today: Day
   tiers: [name: string, currency: Currency][]
   now: Date
-  /** Seal the accounts of the rows. */
+  /** The bytes of the key that seals the rows. */
+  key: Uint8Array
+  /** Make the fingerprints. */
   installationKeys: [InstallationKey, ...InstallationKey[]]
 }
 

@@ -5,14 +5,16 @@ import { byColumn, type Column } from '../members/fields.ts'
 import { cellsOf } from '../members/rows.ts'
 import { normaliseNew, type ProfileFacts } from '../members/rules.ts'
 import type { NewMember } from '../members/schema.ts'
-import { sealNew } from '../members/sealing.ts'
+import { fingerprintsOf } from '../members/sealing.ts'
 import { serveReads } from '../reader-threads.ts'
 import { Sealer } from '../sealing/sealer.ts'
 import { FileFault, readRows } from '../tabular/tabular.ts'
 import { copyLine } from './copy.ts'
 import { DuplicateFilter } from './duplicate-filter.ts'
+import { importKey } from './import-key.ts'
 import { type RowRead, readHeader, rowReader } from './read.ts'
 import type { Read, Reading, RowFault } from './read-file.ts'
+import { sealRow } from './rows.ts'
 import { unreadText } from './rules.ts'
 
 // Runs in a worker thread: reads a file row by row, checks each row on its own, and sends the rows in the format of
@@ -76,13 +78,14 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
 // Formats a row for COPY, and lists its faults that hold for any member. Faults that do not count if the member already has the
 // value are stored with the row. It runs a million times, so it avoids copying objects.
 function copyLines(
-  { partnerId, importId, country, today, tiers, now, installationKeys }: Reading,
+  { partnerId, importId, country, today, tiers, now, key: keyBytes, installationKeys }: Reading,
   seen: { email: DuplicateFilter; worker_id: DuplicateFilter },
 ): (row: number, read: RowRead) => { line: string; faults: string[] } {
   const facts: ProfileFacts = { country, today, tierCurrencies: new Map(tiers) }
   // Accepts a tier that could not be read, which has already been reported.
   const unreadTier: ProfileFacts = { ...facts, tierCurrencies: new Map([[unreadText, 'GBP']]) }
   const sealer = new Sealer(installationKeys)
+  const key = importKey(Buffer.from(keyBytes), { partnerId, importId })
   const unread = { email: unreadText, firstName: unreadText, lastName: unreadText, tier: unreadText }
   return (row, { body: read, faults: unreadable }) => {
     const isRead = unreadable.length === 0
@@ -94,16 +97,15 @@ function copyLines(
     if (profile.email !== unreadText) seen.email.add(foldEmail(profile.email))
     if (profile.workerId !== null) seen.worker_id.add(profile.workerId)
     const cellOf = cellsOf(profile)
-    const newMemberId = newId('member', now)
     const own = {
-      ...{ partnerId, importId, row, newMemberId },
+      ...{ partnerId, importId, row, newMemberId: newId('member', now), sealed: sealRow(key, row, profile) },
       faults: isPossible && faults.length > 0 ? faults.join('; ') : null,
     }
     return {
       // Null, not the default: the row may be about a member who has another value.
       line: copyLine(own, {
         plain: column => (isAbsent(body, column) ? null : cellOf(column)),
-        sealed: sealNew(sealer, profile, { partnerId, memberId: newMemberId }),
+        fingerprints: fingerprintsOf(sealer, partnerId, profile),
       }),
       faults: isPossible ? [] : [...unreadable, ...faults],
     }

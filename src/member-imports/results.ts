@@ -1,6 +1,6 @@
 import { type Page, type Reader, sql } from '../database/database.ts'
 import type { PartialProfile } from '../members/fields.ts'
-import { memberColumns, rowColumns, rowReader, type SealedRow } from './rows.ts'
+import { memberColumns, openRows, rowColumns, type SealedRow } from './rows.ts'
 import type { Action } from './schema.ts'
 
 /** The outcome for one row, one action, or one member missing from the file, with the profile of the row or the member. */
@@ -40,7 +40,7 @@ export async function listResults(
                           where step_member_id is null and partner_id = ${asked.partnerId}
                             and email_fingerprint = results.email_fingerprint and status in ('active', 'invited')) unchanged on true
      order by step`.execute(db)
-  return rows.map(rowReader<Result>(db, asked.partnerId))
+  return await openRows<Result>(db, asked, rows)
 }
 
 export async function countResults(db: Reader, asked: Asked): Promise<number> {

@@ -2,24 +2,35 @@ import { type Reader, sql } from '../database/database.ts'
 import type { MemberCommand } from '../members/changes.ts'
 import type { PartialProfile, SealedField } from '../members/fields.ts'
 import { plainColumns } from '../members/rows.ts'
-import { openAll, type StoredProfile } from '../members/sealing.ts'
+import { openAll, type SealedFields, type StoredProfile } from '../members/sealing.ts'
 import { sealerOf } from '../sealing/held.ts'
+import { type ImportKey, openImportKey } from './import-key.ts'
+import type { OfImport } from './rules.ts'
 
-/** A row before `rowReader` opens it. @property sealedFor the member whose keys seal its fields, if there is one */
+/**
+ * A row before `openRows` opens it.
+ * @property sealed the fields of a row of a file, sealed with the key of the import
+ * @property sealedFor otherwise the member whose keys seal the fields, if there is one
+ */
 export type SealedRow<Row extends PartialProfile> = Omit<Row, SealedField> &
-  StoredProfile & { sealedFor: string | null }
+  StoredProfile & { sealed: Buffer | null; sealedFor: string | null }
 
-/** SQL for the columns of a stored row of a file that `rowReader` reads. */
+const memberCells = ['profile', 'account', 'profile_key', 'payment_key'] as const
+
+/** SQL for the columns of a stored row of a file that `openRows` reads. */
 export const rowColumns = (table: string) =>
-  columnsOf(table, { keys: `${table}.profile_key, ${table}.payment_key`, sealedFor: 'new_member_id' })
+  columnsOf(table, [`${table}.sealed`, ...memberCells.map(name => `null::bytea as ${name}`), 'null as sealed_for'])
 
 /** Like `rowColumns`, for a row of `members` and the one of `member_keys`. */
 export const memberColumns = (table: string, keys: string) =>
-  columnsOf(table, { keys: `${keys}.profile_key, ${keys}.payment_key`, sealedFor: 'id' })
+  columnsOf(table, [
+    ...['null::bytea as sealed', `${table}.profile`, `${table}.account`],
+    ...[`${keys}.profile_key`, `${keys}.payment_key`, `${table}.id as sealed_for`],
+  ])
 
-function columnsOf(table: string, { keys, sealedFor }: { keys: string; sealedFor: string }) {
-  const names = [...plainColumns.map(({ name }) => name), 'profile', 'account', 'email_fingerprint']
-  return sql.raw(`${names.map(name => `${table}.${name}`).join(', ')}, ${keys}, ${table}.${sealedFor} as sealed_for`)
+function columnsOf(table: string, sealed: string[]) {
+  const names = [...plainColumns.map(({ name }) => name), 'email_fingerprint']
+  return sql.raw([...names.map(name => `${table}.${name}`), ...sealed].join(', '))
 }
 
 const nothing: Pick<PartialProfile, SealedField> = {
@@ -31,22 +42,40 @@ const nothing: Pick<PartialProfile, SealedField> = {
   accountDetails: null,
 }
 
-/** Returns a function that opens rows. The sealed fields are null if there is no member, or if the member’s keys were destroyed. */
-export function rowReader<Row extends PartialProfile>(db: Reader, partnerId: string): (row: SealedRow<Row>) => Row {
+/** Opens rows. The sealed fields are null if there is no member, or if the member’s keys were destroyed. */
+export async function openRows<Row extends PartialProfile & { row: number | null }>(
+  db: Reader,
+  ofImport: OfImport,
+  rows: SealedRow<Row>[],
+): Promise<Row[]> {
   const sealer = sealerOf(db)
-  return ({ profile, account, profileKey, paymentKey, sealedFor, ...row }) => {
+  const { partnerId } = ofImport
+  // The key is deleted with the rows that it seals.
+  const key = rows.some(({ sealed }) => sealed !== null) ? await openImportKey(db, ofImport) : undefined
+  return rows.map(({ sealed, profile, account, profileKey, paymentKey, sealedFor, ...row }) => {
     const stored = { profile, account, profileKey, paymentKey }
-    const opened = sealedFor === null ? undefined : openAll(sealer, stored, { partnerId, memberId: sealedFor })
+    const ofMember = sealedFor === null ? undefined : openAll(sealer, stored, { partnerId, memberId: sealedFor })
+    const opened = key === undefined || sealed === null ? ofMember : openRow(key, { row: Number(row.row), sealed })
     // TypeScript does not follow that the sealed fields complete the row.
     return { ...row, ...(opened ?? nothing) } as unknown as Row
-  }
+  })
+}
+
+/** Seals the fields of a row of a file. */
+export function sealRow(key: ImportKey, row: number, fields: SealedFields): Buffer {
+  const { email, phone, workerId, dob, gender, accountDetails } = fields
+  return key.seal(JSON.stringify({ email, phone, workerId, dob, gender, accountDetails }), `row ${row}`)
+}
+
+function openRow(key: ImportKey, { row, sealed }: { row: number; sealed: Buffer }): SealedFields {
+  return JSON.parse(key.open(sealed, `row ${row}`))
 }
 
 /** Seals an action as it was requested, which names a person and their account. */
-export function sealCommand(db: Reader, { partnerId, command }: { partnerId: string; command: MemberCommand }): Buffer {
-  return sealerOf(db).seal(JSON.stringify(command), { kind: 'import-command', owner: partnerId })
+export function sealCommand(key: ImportKey, command: MemberCommand): Buffer {
+  return key.seal(JSON.stringify(command), 'command')
 }
 
-export function openCommand(db: Reader, { partnerId, command }: { partnerId: string; command: Buffer }): MemberCommand {
-  return JSON.parse(sealerOf(db).open(command, { kind: 'import-command', owner: partnerId }).toString())
+export function openCommand(key: ImportKey, command: Buffer): MemberCommand {
+  return JSON.parse(key.open(command, 'command'))
 }

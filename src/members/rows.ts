@@ -8,6 +8,7 @@ import {
   columns,
   type FieldName,
   type PartialProfile,
+  type Profile,
   type SealedField,
 } from './fields.ts'
 import type { Member } from './rules.ts'
@@ -109,8 +110,10 @@ export function profileAssignments(source: string) {
                    then members.account else ${source}.account end`)
 }
 
+type StoredMember = Profile & { id: string }
+
 /** SQL for a relation of new members with their id, the columns of their profile and their new keys. */
-export function newMembers(db: Reader, { partnerId, members }: { partnerId: string; members: Member[] }) {
+export function newMembers(db: Reader, { partnerId, members }: { partnerId: string; members: StoredMember[] }) {
   const sealer = sealerOf(db)
   return relationOf(
     members,
@@ -119,11 +122,11 @@ export function newMembers(db: Reader, { partnerId, members }: { partnerId: stri
 }
 
 /** Like `newMembers`, for members who exist, sealed with the keys that they have. */
-export async function changedMembers(db: Reader, of: { partnerId: string; members: Member[] }) {
+export async function changedMembers(db: Reader, of: { partnerId: string; members: StoredMember[] }) {
   return relationOf(of.members, await sealChanged(db, of))
 }
 
-function relationOf(members: Member[], sealed: Sealed[]) {
+function relationOf(members: StoredMember[], sealed: Sealed[]) {
   const lists = [
     ...plainColumns.map(({ field, sqlType }) => sql`${members.map(member => member[field])}::${sql.raw(sqlType)}[]`),
     ...sealedColumnsWithKeys.map(name => sql`${sealed.map(each => each[name])}::bytea[]`),

@@ -8,7 +8,7 @@ import type { Sealer } from '../sealing/sealer.ts'
 import { foldEmail } from './email.ts'
 import { type Profile, type SealedField, sealedFields } from './fields.ts'
 
-// How the sealed fields of a member are stored, in the table `members` and in the rows of imports.
+// How the sealed fields of a member are stored.
 
 /** The wrapped keys of a member. */
 const keyColumns = ['profile_key', 'payment_key'] as const
@@ -18,17 +18,23 @@ export function fingerprintColumn(field: SealedField): string {
   return `${snakeCase(field)}_fingerprint`
 }
 
-/** The columns that hold sealed fields, and the fingerprints by which fields are compared without being opened. */
-export const sealedColumns: readonly string[] = ['profile', 'account', ...sealedFields.map(fingerprintColumn)]
+/** The columns with the fingerprints by which sealed fields are compared without being opened. */
+export const fingerprintColumns: readonly string[] = sealedFields.map(fingerprintColumn)
 
-/** The columns of a member that does not exist yet, whose keys are stored with it. */
+/** The columns that hold sealed fields, and their fingerprints. */
+export const sealedColumns: readonly string[] = ['profile', 'account', ...fingerprintColumns]
+
+/** The columns of sealed fields, and the keys of the member. */
 export const sealedColumnsWithKeys: readonly string[] = [...sealedColumns, ...keyColumns]
 
 /** A value for each of `sealedColumnsWithKeys`. */
 export type Sealed = { readonly [column: string]: Buffer | null }
 
+/** The fields that are sealed. */
+export type SealedFields = Pick<Profile, SealedField>
+
 /** The fields of a profile that are sealed together; the account is sealed with its own key. */
-type SealedProfile = Pick<Profile, Exclude<SealedField, 'accountDetails'>>
+type SealedProfile = Omit<SealedFields, 'accountDetails'>
 
 /** The columns from which the sealed fields of a member are opened. */
 export type StoredProfile = StoredAccount & { profile: Buffer | null; profileKey: Buffer | null }
@@ -65,15 +71,27 @@ export async function sealChanged(
 
 function seal(
   sealer: Sealer,
-  { email, phone, workerId, dob, gender, accountDetails }: Profile,
+  fields: SealedFields,
   { owner, keys, profileKey, paymentKey }: { owner: Owner; keys: Sealed; profileKey: MemberKey; paymentKey: MemberKey },
 ): Sealed {
+  const { accountDetails, email, phone, workerId, dob, gender } = fields
   const profile: SealedProfile = { email, phone, workerId, dob, gender }
-  const fingerprints = new Fingerprints(sealer, owner.partnerId)
   return {
     ...keys,
     profile: profileKey.seal(JSON.stringify(profile), 'profile'),
     account: accountDetails && sealAccount(paymentKey, accountDetails),
+    ...fingerprintsOf(sealer, owner.partnerId, fields),
+  }
+}
+
+/** A value for each of `fingerprintColumns`. */
+export function fingerprintsOf(
+  sealer: Sealer,
+  partnerId: string,
+  { email, phone, workerId, dob, gender, accountDetails }: SealedFields,
+): Sealed {
+  const fingerprints = new Fingerprints(sealer, partnerId)
+  return {
     email_fingerprint: email === '' ? null : fingerprints.ofEmail(email),
     worker_id_fingerprint: workerId === null ? null : fingerprints.ofWorkerId(workerId),
     account_details_fingerprint: accountDetails && fingerprints.ofAccount(accountDetails),
@@ -94,11 +112,7 @@ export function openProfile(
 }
 
 /** Opens all sealed fields of a member; undefined if the key was destroyed. */
-export function openAll(
-  sealer: Sealer,
-  stored: StoredProfile,
-  owner: Owner,
-): (SealedProfile & { accountDetails: BankAccount | null }) | undefined {
+export function openAll(sealer: Sealer, stored: StoredProfile, owner: Owner): SealedFields | undefined {
   const profile = openProfile(sealer, stored, owner)
   return profile && { ...profile, accountDetails: openAccount(sealer, stored, owner) }
 }

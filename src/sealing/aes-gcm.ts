@@ -10,34 +10,48 @@ const tagBytes = 16
 /**
  * Encrypts with AES-256-GCM.
  * @param context authenticated, but not part of the result
+ * @param header put before the result
  * @returns the IV, the ciphertext and the tag
  */
-export function encrypt(key: KeyObject, plain: string | Buffer, context: string): Buffer {
+export function encrypt(key: KeyObject, plain: string | Buffer, context: string, header: Buffer = noHeader): Buffer {
   const iv = nextIv()
   const cipher = createCipheriv(cipherName, key, iv).setAAD(Buffer.from(context))
   const text = typeof plain === 'string' ? cipher.update(plain, 'utf8') : cipher.update(plain)
-  return Buffer.concat([iv, text, cipher.final(), cipher.getAuthTag()])
+  // A stream cipher has no last block.
+  cipher.final()
+  return Buffer.concat([header, iv, text, cipher.getAuthTag()])
 }
 
-/** Reverses `encrypt`. @throws Error if the key or the context differs, or a byte was changed */
+const noHeader = Buffer.alloc(0)
+
+/** Reverses `encrypt` without a header. @throws Error if the key or the context differs, or a byte was changed */
 export function decrypt(key: KeyObject, sealed: Buffer, context: string): Buffer {
   if (sealed.length < ivBytes + tagBytes) throw new Error('The ciphertext is truncated')
   const end = sealed.length - tagBytes
   const decipher = createDecipheriv(cipherName, key, sealed.subarray(0, ivBytes), { authTagLength: tagBytes })
     .setAAD(Buffer.from(context))
     .setAuthTag(sealed.subarray(end))
-  return Buffer.concat([decipher.update(sealed.subarray(ivBytes, end)), decipher.final()])
+  const plain = decipher.update(sealed.subarray(ivBytes, end))
+  // Checks the tag.
+  decipher.final()
+  return plain
 }
 
-// Random bytes are drawn for many IVs at once: a call for 12 bytes costs as much as the encryption of a short text.
-const pool = Buffer.allocUnsafe(ivBytes * 1_024)
-let drawn = pool.length
-
-function nextIv(): Buffer {
-  if (drawn === pool.length) {
-    randomFillSync(pool)
-    drawn = 0
+/**
+ * Returns a function that draws random bytes, which are valid until the next thousand were drawn. They are drawn for many calls at once:
+ * a call for 12 bytes costs as much as the encryption of a short text.
+ */
+export function randomPool(size: number): () => Buffer {
+  const pool = Buffer.allocUnsafe(size * 1_024)
+  let drawn = pool.length
+  return () => {
+    if (drawn === pool.length) {
+      randomFillSync(pool)
+      drawn = 0
+    }
+    drawn += size
+    return pool.subarray(drawn - size, drawn)
   }
-  drawn += ivBytes
-  return pool.subarray(drawn - ivBytes, drawn)
 }
+
+const nextIv = randomPool(ivBytes)

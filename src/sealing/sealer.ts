@@ -6,14 +6,7 @@ import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
  * so a value cannot be opened as another kind or for another owner. It does not name the row, so that a value can be copied.
  */
 export type Sealed = {
-  kind:
-    | 'webhook-secret'
-    | 'webhook-headers'
-    | 'totp-secret'
-    | 'replay'
-    | 'profile-key'
-    | 'payment-key'
-    | 'import-command'
+  kind: 'webhook-secret' | 'webhook-headers' | 'totp-secret' | 'replay' | 'profile-key' | 'payment-key' | 'import-key'
   owner: string
 }
 
@@ -85,7 +78,7 @@ export class Sealer {
     if (this.current === undefined || this.current.left === 0) this.current = this.newSubkey()
     this.current.left -= 1
     const { header, subkey } = this.current
-    return Buffer.concat([header, encrypt(subkey, plain, contextOf(sealed))])
+    return encrypt(subkey, plain, contextOf(sealed), header)
   }
 
   /** @throws Error if the value was changed, or sealed as another kind, for another owner or with an unknown key */

@@ -6,7 +6,7 @@ export type Banner = {
   mode: Settings['MIDMONTH_MODE']
   roles: Roles
   address: string | undefined
-  database: Pick<Database, 'dataDir' | 'keySource' | 'psqlHint'>
+  database: Pick<Database, 'dataDir' | 'erasures' | 'keySource' | 'psqlHint'>
   /** The sandbox API key, if known. */
   key: string | undefined
   /** The token of a one-time link that signs in to the console of a sandbox. */
@@ -30,6 +30,7 @@ export function banner(start: Banner): string {
     'Test key': key,
     Data: database.dataDir,
     Key: 'file' in database.keySource ? `${database.keySource.file} (back it up apart from the data)` : undefined,
+    Erasures: `${database.erasures.journal} (back it up with every backup of the data)`,
     Database: database.psqlHint,
   }
   return [

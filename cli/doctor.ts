@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
+import { inspectJournal } from '../src/erasure/erasure.ts'
 import { retentionOf } from '../src/kernel/retention.ts'
 import { openDatabase, readRails, reasonOf, systemClock } from '../src/main.ts'
 import { readBooks } from '../src/operators/books.ts'
@@ -66,7 +67,7 @@ async function readDatabase(settings: Settings, now: Date): Promise<DatabaseFact
 }
 
 async function readDatabaseFacts(settings: Settings, now: Date): Promise<DatabaseFacts | DatabaseFault> {
-  const { db, keySource, close } = await openDatabase(settings, openLog('warn'), {
+  const { db, keySource, erasures, close } = await openDatabase(settings, openLog('warn'), {
     mayCreate: false,
     isStarting: false,
   })
@@ -89,6 +90,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
           place: placeOf(keySource),
           fault: await openSealer(tx, keySource).then(() => undefined, reasonOf),
         },
+        erasureJournal: await inspectJournal(tx, erasures),
         ...(await readBooks(tx, { mode: settings.MIDMONTH_MODE, retention: retentionOf(settings), now })),
       }))
   } finally {

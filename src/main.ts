@@ -12,7 +12,7 @@ import { startEmbeddedPostgres } from './database/embedded.ts'
 import { type AppRole, describeExcess } from './database/grants.ts'
 import { migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
-import { eraseAgain } from './erasure/erasure.ts'
+import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import { type Listening, ListenProblem, listen } from './http/server/listening.ts'
 import type { ApiContext, App } from './http/server/server.ts'
@@ -183,7 +183,26 @@ export async function prepare(
   const sealer = await openSealer(db, keySource)
   const erasedCount = await eraseAgain(db, erasures)
   if (erasedCount > 0) log.warn({ count: erasedCount }, 'erased members again that the database was restored with')
+  await mendJournal(db, { erasures, log })
   return sealer
+}
+
+/** Warns if the journal of erasures has lost some, and writes them again. Best effort: erasing is refused without a writable journal. */
+async function mendJournal(db: Db, { erasures, log }: { erasures: ErasureSettings; log: Logger }): Promise<void> {
+  const { journal } = erasures
+  try {
+    const count = await completeJournal(db, erasures)
+    if (count === 0) return
+    log.warn(
+      { count, journal },
+      'the journal of erasures lacked erasures that the database knows, which were written again; if it was lost, restore its backup and start again',
+    )
+  } catch (error) {
+    log.warn(
+      { err: error, journal },
+      'the journal of erasures lacks erasures that the database knows, and cannot be written',
+    )
+  }
 }
 
 /** @throws Error with a message for the operator if the schema is not that of this version */

@@ -1,5 +1,5 @@
 import { createPublicKey, verify } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
@@ -17,7 +17,7 @@ import { openDatabase, prepare, run } from '../main.ts'
 import { recount } from '../members/counts.ts'
 import { openAll } from '../members/sealing.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
-import { eraseAgain, erase as eraseIn } from './erasure.ts'
+import { eraseAgain, erase as eraseIn, inspectJournal } from './erasure.ts'
 import { append, readJournal } from './journal.ts'
 
 const quiet = pino({ level: 'silent' })
@@ -571,6 +571,56 @@ test('an erased member whom an import of a restored database has yet to create i
   expect((await harness.call('GET', `/v1/members/jobs/${jobId}`, { key: mine.key })).body.progress.type).toBe(
     'Completed',
   )
+})
+
+test('a lost journal is noticed, and written again from what the database knows', async () => {
+  const own = await startHarness()
+  onTestFinished(() => own.stop())
+  const { memberId } = (await own.call('POST', '/v1/members', { body: person })).body
+  await own.call('DELETE', `/v1/members/${memberId}`)
+  expect((await own.call('POST', `/v1/members/${memberId}/erase`)).status).toBe(200)
+  const file = own.erasureJournal
+  const whole = await readJournal(file)
+  expect(await inspectJournal(own.db, { journal: file })).toEqual({ place: file, unrecorded: 0, fault: undefined })
+  await rm(file)
+  expect(await inspectJournal(own.db, { journal: file })).toMatchObject({ unrecorded: 1 })
+  const operator = await own.addOperator()
+  const { findings } = (await operator.call('GET', '/findings')).body
+  expect(findings).toContainEqual(expect.objectContaining({ check: 'erasures', level: 'warning' }))
+
+  const lines: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+  const settings = readSettings({
+    ...{ ...own.settings, ...keySettings, MIDMONTH_ERASURE_JOURNAL: file },
+  })
+  const opened = await openDatabase(settings, quiet)
+  onTestFinished(() => opened.close())
+  for (const count of [1, 0]) {
+    lines.length = 0
+    await prepare(opened, { mayMigrate: false, log })
+    expect(lines.filter(line => line.includes('which were written again'))).toHaveLength(count)
+    expect(await readJournal(file)).toEqual(whole)
+  }
+})
+
+test('a start without a writable journal warns, and serves', async () => {
+  const { call, memberId } = await leaver()
+  expect((await erase(call, memberId)).status).toBe(200)
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-journal-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const journal = path.join(folder, 'erasures.jsonl')
+  await symlink(path.join(folder, 'unmounted', 'erasures.jsonl'), journal)
+  const lines: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+  const settings = {
+    ...harness.settings,
+    ...keySettings,
+    MIDMONTH_ERASURE_JOURNAL: journal,
+  }
+  const opened = await openDatabase(readSettings(settings), quiet)
+  onTestFinished(() => opened.close())
+  await prepare(opened, { mayMigrate: false, log })
+  expect(lines.join('')).toContain('and cannot be written')
 })
 
 test('without a writable journal nothing is erased, and the response names the setting', async () => {

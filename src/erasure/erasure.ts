@@ -146,6 +146,47 @@ export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<num
   return count
 }
 
+/** The erasures that the database knows and the journal lacks: the file was lost, or is an older copy. */
+export async function listUnrecorded(
+  db: Reader,
+  { journal }: Pick<ErasureSettings, 'journal'>,
+): Promise<JournalEntry[]> {
+  const nameOf = ({ partnerId, memberId }: OfMember) => `${partnerId} ${memberId}`
+  // Read first: an erasure is in the journal before it is in the database.
+  const erased = await db
+    .selectFrom('memberErasures')
+    .select(['partnerId', 'memberId', 'erasedAt'])
+    .orderBy('erasedAt')
+    .execute()
+  const recorded = new Set((await readJournal(journal)).map(nameOf))
+  return erased
+    .filter(each => !recorded.has(nameOf(each)))
+    .map(({ erasedAt, ...of }) => ({ ...of, erasedAt: erasedAt.toISOString() }))
+}
+
+/**
+ * Writes the erasures to the journal again that only the database knows. What is committed stays erased, so that the lines are true
+ * whatever was lost; erasures that a restored database does not know either stay unknown.
+ * @returns how many were written
+ */
+export async function completeJournal(db: Reader, settings: Pick<ErasureSettings, 'journal'>): Promise<number> {
+  const unrecorded = await listUnrecorded(db, settings)
+  if (unrecorded.length > 0) await append(settings.journal, ...unrecorded)
+  return unrecorded.length
+}
+
+/** @returns for an operator: where the journal is, how many erasures it lacks, and why it cannot be read, if so */
+export async function inspectJournal(
+  db: Reader,
+  { journal: place }: Pick<ErasureSettings, 'journal'>,
+): Promise<{ place: string; unrecorded: number; fault: string | undefined }> {
+  try {
+    return { place, unrecorded: (await listUnrecorded(db, { journal: place })).length, fault: undefined }
+  } catch (error) {
+    return { place, unrecorded: 0, fault: error instanceof Error ? error.message : String(error) }
+  }
+}
+
 /** SQL that finds the erased members who were last paid before an instant, and whose payment keys are still there. */
 export const oldEvidence = ({ before, countMax, scope }: Old) => sql`
   select partner_id, member_id from member_erasures

@@ -26,14 +26,14 @@ export function erasureSettingsOf(
   return { journal: path.resolve(file === '' ? path.join(folder, 'erasures.jsonl') : file), evidenceDays }
 }
 
-/** Appends a line that survives a crash of the machine. @throws Problem `ServiceUnavailable` if it cannot be written */
-export async function append(file: string, line: JournalLine): Promise<void> {
+/** Appends lines that survive a crash of the machine. @throws Problem `ServiceUnavailable` if they cannot be written */
+export async function append(file: string, ...lines: JournalLine[]): Promise<void> {
   try {
     await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
     const journal = await open(file, 'a', 0o600)
     try {
       // One write, so that lines of several processes do not mix. It begins a line, in case a crash has cut the last one off.
-      await journal.appendFile(`\n${JSON.stringify(line)}\n`)
+      await journal.appendFile(`\n${lines.map(line => JSON.stringify(line)).join('\n')}\n`)
       await journal.sync()
     } finally {
       await journal.close()

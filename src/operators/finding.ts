@@ -50,6 +50,8 @@ export type DatabaseFacts = {
   isEmbedded: boolean
   /** Where the installation’s key is, and why it does not open what this database has sealed. */
   installationKey: { place: string; fault: string | undefined }
+  /** Where the journal of erasures is, how many erasures it lacks that the database knows, and why it cannot be read. */
+  erasureJournal: { place: string; unrecorded: number; fault: string | undefined } | undefined
   /** The rights of the program's role beyond those it needs. */
   excess: string | undefined
   archiving: Archiving

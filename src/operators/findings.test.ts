@@ -19,6 +19,7 @@ const settings: SettingsFacts = {
 const database: DatabaseFacts = {
   isEmbedded: false,
   installationKey: { place: '/etc/midmonth/installation.key', fault: undefined },
+  erasureJournal: { place: '/etc/midmonth/erasures.jsonl', unrecorded: 0, fault: undefined },
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
   defaultPartitions: [],
@@ -151,6 +152,18 @@ test('the installation key is named for the backup, and is missing if it is not 
   expect(said('key', {})[0]).toMatch(/^hint: Back up the installation’s key \(\/etc\/midmonth\/installation.key\)/)
   const fault = 'This database needs another key'
   expect(said('key', { installationKey: { place: '/key', fault } })).toEqual([`missing: ${fault}`])
+})
+
+test('the journal of erasures is named for the backup, and a warning if it was lost or cannot be read', () => {
+  const at = (changes: Partial<NonNullable<DatabaseFacts['erasureJournal']>>) =>
+    said('erasures', { erasureJournal: { place: '/journal', unrecorded: 0, fault: undefined, ...changes } })[0]
+  expect(at({})).toMatch(/^hint: Back up the journal of erasures \(\/journal\) with every backup/)
+  expect(at({ unrecorded: 1 })).toMatch(/^warning: The journal of erasures \(\/journal\) lacks an erasure that/)
+  expect(at({ unrecorded: 3 })).toMatch(/lacks 3 erasures that the database knows; restore it/)
+  expect(at({ fault: 'It is a folder' })).toBe(
+    'warning: The journal of erasures (/journal) cannot be read: It is a folder',
+  )
+  expect(said('erasures', { erasureJournal: undefined })).toEqual([])
 })
 
 test('a batch is named when it needs a person or is late', () => {

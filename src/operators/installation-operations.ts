@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { inspectJournal } from '../erasure/erasure.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { namedObject, strict } from '../kernel/schemas.ts'
@@ -27,7 +28,7 @@ const getFindings = operation({
   route: 'GET /operator/v1/findings',
   summary: 'Check what is missing before this installation can pay',
   success: { description: 'Everything that is missing, might go wrong or is fine.', schema: Findings },
-  async read(reader, { receivedAt: now, context: { mode, rails, installation } }) {
+  async read(reader, { receivedAt: now, context: { mode, rails, installation, erasures } }) {
     const { isEmbedded, keyPlace, ...settings } = installation
     const findings = diagnose(
       { ...settings, now, mode, rails: await checkRails(rails) },
@@ -35,6 +36,7 @@ const getFindings = operation({
         isEmbedded,
         // Without its key this process would not have started.
         installationKey: { place: keyPlace, fault: undefined },
+        erasureJournal: erasures && (await inspectJournal(reader, erasures)),
         ...(await readBooks(reader, { ...installation, mode, now })),
       },
     )

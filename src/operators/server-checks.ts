@@ -66,6 +66,11 @@ export const serverChecks: readonly Check<Facts>[] = [
     fine: () => 'The installation’s key is the key of this database',
   },
   {
+    name: 'erasures',
+    find: ({ erasureJournal }) => (erasureJournal === undefined ? null : journalOf(erasureJournal)),
+    fine: () => '',
+  },
+  {
     name: 'retention',
     find: ({ overdueKinds, retention }) => {
       const sentence = overdueInWords(overdueKinds, retention)
@@ -85,6 +90,22 @@ export const serverChecks: readonly Check<Facts>[] = [
   },
   { name: 'archiving', find: ({ archiving }) => archivingOf(archiving), fine: archivingInWords },
 ]
+
+function journalOf({ place, unrecorded, fault }: NonNullable<Facts['erasureJournal']>): Finds {
+  if (fault !== undefined)
+    return warning({ sentence: `The journal of erasures (${place}) cannot be read: ${fault}`, command: null })
+  if (unrecorded > 0) {
+    const erasures = unrecorded === 1 ? 'an erasure' : `${unrecorded} erasures`
+    return warning({
+      sentence: `The journal of erasures (${place}) lacks ${erasures} that the database knows; restore it from its backup, and the next start adds what is still missing`,
+      command: 'midmonth start',
+    })
+  }
+  return hint({
+    sentence: `Back up the journal of erasures (${place}) with every backup of the database: without it, a restored database has erased members again`,
+    command: null,
+  })
+}
 
 function archivingOf({ isOn, archivedAt, failedAt }: Archiving): Finds {
   if (!isOn)

@@ -174,7 +174,7 @@ test('the doctor names each missing step with its command, and is satisfied once
   const done = await midmonth(['doctor'], settings)
   expect(done).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/^Nothing is missing: this installation can pay \(0 warnings, 4 hints\)\.$/m),
+    stdout: expect.stringMatching(/^Nothing is missing: this installation can pay \(0 warnings, 5 hints\)\.$/m),
   })
   expect(done.stdout).not.toMatch(/^(missing|warning)/m)
   await service.stop()

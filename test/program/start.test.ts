@@ -31,6 +31,9 @@ test('the printed request works as pasted, concurrent instances share data and k
   expect(other.key).toBe(one.key)
   for (const { stdout } of [one, other])
     expect(stdout).toContain(`${settings.MIDMONTH_DATA_DIR}-key/installation.key (back it up apart from the data)`)
+  expect(one.stdout).toContain(
+    `${settings.MIDMONTH_DATA_DIR}-key/erasures.jsonl (back it up with every backup of the data)`,
+  )
   expect(await readdir(`${settings.MIDMONTH_DATA_DIR}-key`)).toEqual(['installation.key'])
   const intent = paste(one.curl)
   expect(intent).toMatchObject({ netAmount: { amount: 4_900, currency: 'GBP' }, fee: { amount: 100, currency: 'GBP' } })

@@ -79,6 +79,8 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
     }
     const tooNew = await describeNewerSchema(schema)
     if (tooNew !== undefined) return { sentence: tooNew, command: 'git pull && npm install --omit=dev' }
+    // Before the transaction: the key may be in a service.
+    const fault = await openSealer(db, keySource).then(() => undefined, reasonOf)
     // One snapshot, so that the findings agree with each other; read only, so that looking changes nothing.
     return await db
       .transaction()
@@ -86,10 +88,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
       .setAccessMode('read only')
       .execute(async tx => ({
         isEmbedded: settings.DATABASE_URL === '',
-        installationKey: {
-          place: placeOf(keySource),
-          fault: await openSealer(tx, keySource).then(() => undefined, reasonOf),
-        },
+        installationKey: { place: placeOf(keySource), fault },
         erasureJournal: await inspectJournal(tx, erasures),
         ...(await readBooks(tx, { mode: settings.MIDMONTH_MODE, retention: retentionOf(settings), now })),
       }))

@@ -7,10 +7,10 @@ import { openKeys, openSealer } from '../src/sealing/installation-keys.ts'
 import { copyKeys, listCopies, removeCopy } from '../src/sealing/key-copies.ts'
 import {
   configuredSource,
+  givenSettings,
   type KeySource,
   keySettingNames,
   placeOf,
-  settingNamesOf,
 } from '../src/sealing/key-providers.ts'
 import { readSecret } from '../src/secret-file.ts'
 import { recordChange } from './actor.ts'
@@ -64,7 +64,7 @@ installationKeyCommand
   )
   .action(async (other: Other) => {
     await withKeys(async ({ db, keySource }) => {
-      const source = (await otherSource(other)) ?? keySource
+      const source = (await otherKey(other))?.source ?? keySource
       const { provider, keys } = await openKeys(db, source)
       await openSealer(db, source)
       const members = await db
@@ -95,23 +95,23 @@ installationKeyCommand
   .action(async (other: Other) => {
     await withKeys(
       async (database, settings) => {
-        const { db, keySource } = database
-        const to = await otherSource(other)
+        const { db, keySource, erasures } = database
+        const to = await otherKey(other)
         if (to === undefined)
           throw new SettingsProblem(
             'Name the other key with --settings or --file; see midmonth installation-key copy --help',
           )
         const now = systemClock()
         const copied = await copyKeys(db, {
-          ...{ from: keySource, to, now },
+          ...{ from: keySource, to: to.source, now },
           record: async (tx, id) => {
             const change = { action: 'installation_key.copy', resourceId: id, details: {} } as const
             await recordChange(tx, { partnerId: null, change, now })
           },
         })
         printResult(other, {
-          value: { ...copied, place: placeOf(to) },
-          text: () => copiedInWords(copied, { to, database, settings }),
+          value: { ...copied, place: placeOf(to.source) },
+          text: () => copiedInWords(copied, { names: to.names, settings, erasures }),
         })
       },
       { as: 'owner' },
@@ -172,30 +172,33 @@ async function withKeys(
   }
 }
 
-/** The key that the options name; undefined without an option. */
-async function otherSource({ settings, file }: Other): Promise<KeySource | undefined> {
-  if (file !== undefined) return configuredSource(readSettings({ MIDMONTH_INSTALLATION_KEY_FILE: file }))
-  if (settings === undefined) return undefined
-  const given = parseEnv(await readSecret(settings))
+/** The key that the options name, and the settings that choose it; undefined without an option. */
+async function otherKey({
+  settings: file,
+  file: keyFile,
+}: Other): Promise<{ source: KeySource; names: string[] } | undefined> {
+  if (file === undefined && keyFile === undefined) return undefined
+  const given = file === undefined ? { MIDMONTH_INSTALLATION_KEY_FILE: keyFile } : parseEnv(await readSecret(file))
   const foreign = Object.keys(given).filter(name => !keySettingNames.some(each => each === name))
   if (foreign.length > 0)
-    throw new SettingsProblem(`${settings}: ${foreign.join(', ')} does not choose a key; see docs/operations/keys.md`)
-  const source = configuredSource(readSettings(given))
-  if (source === undefined) throw new SettingsProblem(`${settings} chooses no key; see docs/operations/keys.md`)
-  return source
+    throw new SettingsProblem(`${file}: ${foreign.join(', ')} does not choose a key; see docs/operations/keys.md`)
+  const aws = Object.entries(terminal().env).filter(([name]) => name.startsWith('AWS_'))
+  const settings = readSettings({ ...Object.fromEntries(aws), ...given })
+  const source = configuredSource(settings)
+  if (source === undefined) throw new SettingsProblem(`${file} chooses no key; see docs/operations/keys.md`)
+  return { source, names: givenSettings(settings) }
 }
 
 function copiedInWords(
   { from, to, hasChanged }: { from: string; to: string; hasChanged: boolean },
-  { to: source, database, settings }: { to: KeySource; database: Database; settings: Settings },
+  { names, settings, erasures }: { names: string[]; settings: Settings } & Pick<Database, 'erasures'>,
 ): string {
-  const { keySource, erasures } = database
-  const dropped = settingNamesOf(keySource).filter(name => settings[name] !== '')
+  const dropped = givenSettings(settings).filter(name => !names.includes(name))
   return [
     hasChanged ? `The key ${to} now opens this database too.` : `The key ${to} opens this database already.`,
-    `To keep it in escrow, you are done: midmonth installation-key check proves that it opens the database.`,
-    `To move to it:`,
-    `  1. Set ${settingNamesOf(source).join(', ')}${dropped.length === 0 ? '' : `, remove ${dropped.join(', ')}`}, and restart every process.`,
+    'To keep it in escrow, you are done; midmonth installation-key check proves that it opens the database.',
+    'To move to it:',
+    `  1. Set ${names.join(', ')}${dropped.length === 0 ? '' : `, remove ${dropped.join(', ')}`}, and restart every process.`,
     // Its default is beside the key file: the service would begin an empty journal elsewhere.
     ...(settings.MIDMONTH_ERASURE_JOURNAL === ''
       ? [`     Set MIDMONTH_ERASURE_JOURNAL=${erasures.journal} too, where the journal of erasures is now.`]

@@ -6,6 +6,9 @@ import { retentionSettings } from './kernel/retention.ts'
 /** The default port for a worker's health probes. */
 export const defaultHealthPort = 8081
 
+// Credentials never cross a network in plain text.
+const safeAddress = '^(https://[^\\s/?#@]+/?|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])(:[0-9]+)?/?)?$'
+
 /**
  * Every setting, declared once. Types, defaults, validation and the table in docs/reference/settings.md derive from it.
  * The environment is read only here.
@@ -104,6 +107,72 @@ export const Settings = Type.Object({
     examples: ['the output of: openssl rand -base64 32'],
     description:
       'The installation’s key itself instead of a file: 32 bytes in base64, for example from `openssl rand -base64 32`.',
+  }),
+  MIDMONTH_VAULT_KEY: Type.String({
+    default: '',
+    pattern: '^([\\w.-]+(/[\\w.-]+)+)?$',
+    examples: ['transit/midmonth'],
+    description:
+      'The installation’s key in HashiCorp Vault, instead of a file: the mount of the transit engine and the name of the key, for example `transit/midmonth`; see docs/operations/keys.md.',
+  }),
+  MIDMONTH_VAULT_ADDRESS: Type.String({
+    default: '',
+    pattern: safeAddress,
+    examples: ['https://vault.example.com:8200', 'http://127.0.0.1:8100'],
+    description: 'Address of Vault, or of its agent on this machine. Only the latter may be `http`.',
+  }),
+  MIDMONTH_VAULT_NAMESPACE: Type.String({
+    default: '',
+    pattern: '^([\\w./-]+)?$',
+    examples: ['admin/payroll'],
+    description: 'Namespace of the key in Vault Enterprise.',
+  }),
+  MIDMONTH_VAULT_TOKEN: Type.String({
+    default: '',
+    pattern: '^[\\x21-\\x7e]*$',
+    examples: ['a token of Vault'],
+    description: 'Token for Vault. If this and the file are empty, none is sent, as to an agent that adds its own.',
+  }),
+  MIDMONTH_VAULT_TOKEN_FILE: Type.String({
+    default: '',
+    description:
+      'Path of a file with the token for Vault, which may be replaced at any time. Only the user of the service may read it.',
+  }),
+  MIDMONTH_AWS_KMS_KEY: Type.String({
+    default: '',
+    pattern: '^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+)?$',
+    examples: ['arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab'],
+    description:
+      'The installation’s key in AWS KMS, instead of a file: the ARN of a symmetric key; see docs/operations/keys.md.',
+  }),
+  MIDMONTH_AWS_KMS_ENDPOINT: Type.String({
+    default: '',
+    pattern: safeAddress,
+    examples: ['https://vpce-….kms.eu-west-1.vpce.amazonaws.com'],
+    description: 'Address of AWS KMS, for example of a VPC endpoint. If empty, its public address in the key’s region.',
+  }),
+  AWS_ACCESS_KEY_ID: Type.String({
+    default: '',
+    description:
+      'AWS credentials for the key in AWS KMS. If empty, they come from the container (`AWS_CONTAINER_CREDENTIALS_…`) or the instance.',
+  }),
+  AWS_SECRET_ACCESS_KEY: Type.String({ default: '', description: 'The secret of `AWS_ACCESS_KEY_ID`.' }),
+  AWS_SESSION_TOKEN: Type.String({ default: '', description: 'The token of temporary AWS credentials.' }),
+  AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: Type.String({
+    default: '',
+    description: 'Set by ECS: where the container gets AWS credentials.',
+  }),
+  AWS_CONTAINER_CREDENTIALS_FULL_URI: Type.String({
+    default: '',
+    description: 'Set by EKS Pod Identity: where the container gets AWS credentials.',
+  }),
+  AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: Type.String({
+    default: '',
+    description: 'Set by EKS Pod Identity: the file with the token for that address.',
+  }),
+  AWS_EC2_METADATA_SERVICE_ENDPOINT: Type.String({
+    default: 'http://169.254.169.254',
+    description: 'Where an EC2 instance gets AWS credentials.',
   }),
   MIDMONTH_ERASURE_JOURNAL: Type.String({
     default: '',

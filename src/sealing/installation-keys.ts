@@ -14,20 +14,21 @@ type KeyRow = { number: number; wrapped: Buffer; provider: string }
 
 /**
  * Creates the first installation key of a database that has none, and the key file if it does not exist. Idempotent. Safe to run
- * from several processes at once, which take turns.
+ * from several processes at once.
  * @param db connected as the owner
  * @throws SettingsProblem if the configured key cannot be used
  */
 export async function ensureInstallationKey(db: Db, { source, now }: { source: KeySource; now: Date }): Promise<void> {
   if ((await readRows(db)).length > 0) return
+  // Before the transaction: the provider may be a service.
+  const provider = await createProvider(source)
+  const wrapped = await provider.wrap(randomBytes(keyBytes))
   await db.transaction().execute(async tx => {
     await sql`lock table installation_keys in exclusive mode`.execute(tx)
-    if ((await readRows(tx)).length > 0) return
-    const provider = await createProvider(source)
-    const wrapped = await provider.wrap(randomBytes(keyBytes))
     await sql`
       insert into installation_keys (number, wrapped, provider, created_at)
-      values (1, ${wrapped}, ${provider.id}, ${now})`.execute(tx)
+      select 1, ${wrapped}, ${provider.id}, ${now}
+       where not exists (select from installation_keys)`.execute(tx)
   })
 }
 
@@ -55,27 +56,32 @@ export async function openKeys(
   const provider = await openProvider(source)
   const own = rows.filter(row => row.provider === provider?.id)
   const [first, ...rest] = own
-  if (provider === undefined || first === undefined)
-    throw new SettingsProblem(missingKey(provider, { rows, place: placeOf(source) }))
+  if (provider === undefined || first === undefined) throw new SettingsProblem(missingKey(provider, { rows, source }))
   const uncopied = rows.find(({ number }) => !own.some(row => row.number === number))
   if (uncopied !== undefined)
     throw new SettingsProblem(
       `The key ${provider.id} at ${placeOf(source)} opens only earlier keys of this installation; use the key ` +
         `${uncopied.provider}, or run midmonth installation-key copy with it first`,
     )
-  const unwrap = async ({ number, wrapped }: KeyRow): Promise<InstallationKey> => ({
-    number,
-    key: await provider.unwrap(wrapped),
-  })
+  const unwrap = async ({ number, wrapped }: KeyRow): Promise<InstallationKey> => {
+    const key = await provider.unwrap(wrapped)
+    if (key.length !== keyBytes) throw new SettingsProblem(`${placeOf(source)} unwraps key ${number} to something else`)
+    return { number, key }
+  }
   return { provider, keys: [await unwrap(first), ...(await Promise.all(rest.map(unwrap)))] }
 }
 
-function missingKey(provider: KeyProvider | undefined, { rows, place }: { rows: KeyRow[]; place: string }): string {
+function missingKey(
+  provider: KeyProvider | undefined,
+  { rows, source }: { rows: KeyRow[]; source: KeySource },
+): string {
   const needed = [...new Set(rows.map(row => row.provider))].join(' or ')
-  const found = provider === undefined ? `${place} does not exist` : `${place} holds the key ${provider.id}`
+  const place = placeOf(source)
+  const local = provider === undefined ? `${place} does not exist` : `${place} holds the key ${provider.id}`
+  const found = 'key' in source || 'file' in source ? local : `the settings choose ${place}`
   return (
     `This database needs the installation’s key ${needed}, but ${found}; restore that key from its backup, or ` +
-    'set MIDMONTH_INSTALLATION_KEY_FILE to its path. A new key could not open the sealed values of the database, so none is created'
+    'choose it in the settings (docs/operations/keys.md). A new key could not open the sealed values of the database, so none is created'
   )
 }
 

@@ -154,6 +154,8 @@ test('the key is in the environment, in the file of the setting, or beside the d
   expect(read({})).toEqual({ file: '/srv/data-key/installation.key' })
   expect(read({ MIDMONTH_INSTALLATION_KEY_FILE: '/etc/key' })).toEqual({ file: '/etc/key' })
   expect(read({ MIDMONTH_INSTALLATION_KEY: key })).toEqual({ key })
-  expect(() => read({ MIDMONTH_INSTALLATION_KEY: key, MIDMONTH_INSTALLATION_KEY_FILE: '/etc/key' })).toThrow('not both')
+  expect(() => read({ MIDMONTH_INSTALLATION_KEY: key, MIDMONTH_INSTALLATION_KEY_FILE: '/etc/key' })).toThrow(
+    'Set MIDMONTH_INSTALLATION_KEY or MIDMONTH_INSTALLATION_KEY_FILE, not both',
+  )
   expect(() => read({ MIDMONTH_INSTALLATION_KEY: key.slice(4) })).toThrow(/MIDMONTH_INSTALLATION_KEY must be like/)
 })

@@ -23,7 +23,13 @@ export function localKey(text: string, place: string): KeyProvider {
   return {
     id: createHash('sha256').update('midmonth installation key').update(key).digest('hex').slice(0, 16),
     wrap: async unwrapped => encrypt(wrapping, unwrapped, wrappingContext),
-    unwrap: async wrapped => decrypt(wrapping, wrapped, wrappingContext),
+    async unwrap(wrapped) {
+      try {
+        return decrypt(wrapping, wrapped, wrappingContext)
+      } catch (cause) {
+        throw new Error('A stored key of the installation was changed, and cannot be opened', { cause })
+      }
+    },
   }
 }
 

@@ -102,6 +102,7 @@ function layerOf({ functionName, url }: V8Profile['nodes'][number]['callFrame'])
   if (/^(write|shutdown|readStart|readStop)/.test(functionName) && url === '') return 'system calls of sockets'
   if (/^node:(_http|internal\/http)/.test(url)) return 'node:http'
   if (/^node:(net|internal\/(stream_base|streams)|stream)/.test(url)) return 'node:net and node:stream'
+  if (url.startsWith('node:internal/crypto')) return 'node:crypto'
   if (url.startsWith('node:')) return 'the rest of Node: timers, events, promises, buffers'
   if (/^validate\d*$/.test(functionName)) return 'validation'
   return 'native code: parsing of HTTP and JSON, collections, strings'

@@ -1,6 +1,7 @@
 import { registerOperations } from './http/register.ts'
 import { createServer } from './http/server/create-server.ts'
 import { serveDocuments } from './http/server/documents.ts'
+import { metricsRoute } from './http/server/metrics-route.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { logoRoutes } from './http/users/logo-routes.ts'
 import { signInContext } from './http/users/operation-context.ts'
@@ -82,6 +83,7 @@ export async function buildApp(
   const { retention } = installation
   if (context.mode === 'sandbox') await registerSandbox(app, context, { channels, moveMsMax, rails, retention })
   logoRoutes(app, context)
+  metricsRoute(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
   await app.ready()
   return app

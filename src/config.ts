@@ -193,6 +193,13 @@ export const Settings = Type.Object({
       description: `Port on which \`start --worker\` serves \`/livez\` and \`/readyz\`; with the API in the same process, they are on \`PORT\`. \`0\` picks a free port. If empty, ${defaultHealthPort}; if that is in use, the worker logs a warning and runs without them. If a port is set and in use, the start fails.`,
     }),
   ),
+  MIDMONTH_METRICS_TOKEN: Type.String({
+    default: '',
+    pattern: '^([\\x21-\\x7e]{16,200})?$',
+    examples: ['the output of: openssl rand -hex 32'],
+    description:
+      'Token with which Prometheus reads `GET /metrics`, sent as `authorization: Bearer …`: 16 to 200 visible ASCII characters. If empty, `PORT` does not serve metrics; the port of health probes serves them to anyone who reaches it.',
+  }),
   MIDMONTH_RAILS: Type.String({
     default: '',
     description:

@@ -253,9 +253,9 @@ async function occupy(port: number): Promise<number> {
   return (server.address() as net.AddressInfo).port
 }
 
-function databaseOf({ db, batchDb, withCopying, pool, endStart }: Omit<Databases, 'close'>): Database {
+function databaseOf({ db, batchDb, withCopying, pool, pools, endStart }: Omit<Databases, 'close'>): Database {
   return {
-    ...{ db, batchDb, withCopying, pool, endStart, ownerConnection: '', appRole: { name: '' } },
+    ...{ db, batchDb, withCopying, pool, pools, endStart, ownerConnection: '', appRole: { name: '' } },
     erasures: { journal: '/nowhere/erasures.jsonl', evidenceDays: 2_192 },
     ...{ dataDir: undefined, keySource, psqlHint: undefined, close: async () => undefined },
   }

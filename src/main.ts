@@ -19,6 +19,7 @@ import type { ApiContext, App } from './http/server/server.ts'
 import { currencies } from './kernel/money.ts'
 import { retentionOf } from './kernel/retention.ts'
 import type { Clock } from './kernel/time.ts'
+import type { MetricsSource } from './metrics/metrics-source.ts'
 import type { Installation, InstallationContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
 import type { Channel } from './payouts/channels/channel.ts'
@@ -276,8 +277,10 @@ export async function run(
   if (excess !== undefined) log.warn(excess)
   try {
     // Imported late and only as needed: these modules are most of the load time.
-    const context = { db, sealer, log, now, mode, trustedProxies: settings.MIDMONTH_TRUST_PROXY }
     const fence = fenceOf(settings)
+    const token = settings.MIDMONTH_METRICS_TOKEN
+    const metrics = roles.api && token === '' ? undefined : await openMetrics(database, { settings, token, now })
+    const context = { db, sealer, log, now, mode, metrics, trustedProxies: settings.MIDMONTH_TRUST_PROXY }
     const rails = await readRails(settings)
     const channels = await openChannels(settings, { db, log, now, rails })
     app = roles.api
@@ -323,6 +326,7 @@ export async function run(
         realNow: systemClock,
         retention: retentionOf(settings),
         isSandbox: mode === 'sandbox',
+        metrics: metrics?.process,
       })
     }
     database.endStart()
@@ -337,6 +341,21 @@ export async function run(
     // Best effort: a failing shutdown must not hide the error.
     await Promise.race([stop().catch(() => undefined), pause(closeMsMax, undefined, { ref: false })])
     throw error
+  }
+}
+
+/** Loaded only where metrics are served. */
+async function openMetrics(
+  { db, pools }: Database,
+  { settings, token, now }: { settings: Settings; token: string; now: Clock },
+): Promise<MetricsSource> {
+  const { ProcessMetrics } = await import('./metrics/process-metrics.ts')
+  const { exposeInstallation } = await import('./operators/installation-metrics.ts')
+  const retention = retentionOf(settings)
+  return {
+    process: new ProcessMetrics(pools),
+    readInstallation: () => exposeInstallation(db, { mode: settings.MIDMONTH_MODE, retention, now: now() }),
+    token,
   }
 }
 

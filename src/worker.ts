@@ -6,6 +6,7 @@ import type pg from 'pg'
 import { limitConnecting, openQueuePool } from './database/connect.ts'
 import type { Retention } from './kernel/retention.ts'
 import type { Clock } from './kernel/time.ts'
+import type { ProcessMetrics } from './metrics/process-metrics.ts'
 import { scopesOf } from './partners/clocks.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import { internalTasks, longTasks, payoutTasks, retentionTasks } from './tasks.ts'
@@ -32,6 +33,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * @param channels pay out withdrawals; a withdrawal in a currency without a channel stays held
  * @param options.sender sends webhook deliveries
  * @param options.realNow the real clock: the length of a claim does not follow the clock of the tasks
+ * @param options.metrics measures tasks and webhook requests
  * @param options.retention how many days each kind of data is kept
  * @param options.isSandbox whether partners have clocks that can be moved
  * @throws if the tasks cannot be started
@@ -45,12 +47,14 @@ export async function startWorker(
     realNow,
     retention,
     isSandbox = false,
+    metrics,
   }: {
     channels: Channel[]
     sender: Sender
     realNow: Clock
     retention: Retention
     isSandbox?: boolean
+    metrics?: ProcessMetrics | undefined
   },
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
@@ -66,7 +70,11 @@ export async function startWorker(
     await queue.end()
   }
   const startInternal = async () => {
-    const runner = await startRunner(context, queue, { tasks: scoped(internalTasks), concurrency: slots.internal })
+    const runner = await startRunner(context, queue, {
+      tasks: scoped(internalTasks),
+      concurrency: slots.internal,
+      metrics,
+    })
     try {
       // Runs every task at once: work interrupted by a kill need not wait for the next minute.
       for (const task of Object.keys(internalTasks)) await runner.addJob(task, undefined, roundOf(task))
@@ -80,7 +88,7 @@ export async function startWorker(
   const startExternal = async () => {
     // Long tasks are among them, so that internal tasks keep their slots.
     const tasks = { ...scoped(external), ...clockTasks, ...longTasks }
-    const runner = await startRunner(context, queue, { tasks, concurrency: slots.external })
+    const runner = await startRunner(context, queue, { tasks, concurrency: slots.external, metrics })
     // A move whose process was killed continues as soon as its lease ends, not at the next minute.
     for (const task of Object.keys(clockTasks)) await runner.addJob(task, undefined, roundOf(task))
     return runner
@@ -90,7 +98,7 @@ export async function startWorker(
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
     limitConnecting(queue)
     const heartbeat = await startHeartbeat(context, isWorking)
-    const delivery = new Delivery({ ...context, realNow, hasClocks: isSandbox, sender })
+    const delivery = new Delivery({ ...context, realNow, hasClocks: isSandbox, sender, metrics })
     delivery.start()
     return {
       isWorking,
@@ -202,13 +210,17 @@ async function stopRunner(runner: Runner): Promise<void> {
 async function startRunner(
   context: TaskContext,
   pool: pg.Pool,
-  { tasks, concurrency }: { tasks: Partial<Tasks>; concurrency: number },
+  { tasks, concurrency, metrics }: { tasks: Partial<Tasks>; concurrency: number; metrics: ProcessMetrics | undefined },
 ): Promise<Runner> {
   // Tasks are scheduled for when they are due. Running each every minute as well covers a missed schedule.
   const rounds = Object.keys(tasks).map(task => ({ task, match: '* * * * *', options: roundOf(task) }))
+  const measured = (name: string, task: Tasks[TaskName]) => async () => {
+    const work = () => task(context)
+    await (metrics === undefined ? work() : metrics.measureTask(name, work))
+  }
   return await run({
     pgPool: pool,
-    taskList: Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, () => task(context)])),
+    taskList: Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, measured(name, task)])),
     parsedCronItems: parseCronItems(rounds),
     concurrency,
     // Without delays, a job that cannot be completed ends the runner, which restarts. With them, it would end the process.

@@ -91,7 +91,19 @@ test('every import leads to a file that the checks see, and every folder is a sl
   for (const { imports } of modules)
     for (const each of imports) expect(/\.(json|css)$/.test(each) || files.includes(each), each).toBe(true)
   const folders = new Set(files.filter(file => file.startsWith('src/')).map(folderOf))
-  const known = [...slices, ...books, 'batch', 'contract', 'database', 'http', 'kernel', 'sealing', 'site', 'worker']
+  const known = [
+    ...slices,
+    ...books,
+    'batch',
+    'contract',
+    'database',
+    'http',
+    'kernel',
+    'metrics',
+    'sealing',
+    'site',
+    'worker',
+  ]
   expect([...folders].filter(folder => !folder.endsWith('.ts') && !known.includes(folder))).toEqual([])
 })
 

@@ -68,15 +68,21 @@ type Lane<Command, Result> = { waiting: Waiting<Command, Result>[]; inFlight: nu
 export class Batches<Command, Result> {
   readonly #run: RunBatch<Command, Result>
   readonly #lanesAre: Lanes
+  readonly #onSent: (commandCount: number) => void
   readonly #lanes = new Map<string, Lane<Command, Result>>()
   readonly #held = new Map<string, Waiting<Command, Result>[]>()
   readonly #batches = new Semaphore(limits.inFlightOfAllMax)
   readonly #lockWaits = new Semaphore(limits.lockWaitsMax)
   #count = 0
 
-  constructor(run: RunBatch<Command, Result>, { lanes = 'shared' }: { lanes?: Lanes } = {}) {
+  /** @param options.onSent is told the size of each batch */
+  constructor(
+    run: RunBatch<Command, Result>,
+    { lanes = 'shared', onSent = () => undefined }: { lanes?: Lanes; onSent?: (commandCount: number) => void } = {},
+  ) {
     this.#run = run
     this.#lanesAre = lanes
+    this.#onSent = onSent
   }
 
   /**
@@ -161,6 +167,7 @@ export class Batches<Command, Result> {
   async #attempt(batch: Waiting<Command, Result>[], context: { waits: boolean }): Promise<Waiting<Command, Result>[]> {
     if (batch.length === 0) return []
     for (const entry of batch) entry.isRunning = true
+    this.#onSent(batch.length)
     try {
       const commands = batch.map(({ command }) => command)
       // The batch has its own deadline, not the deadline of the request that happened to come first.

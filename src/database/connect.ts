@@ -17,6 +17,8 @@ export type Databases = {
   withCopying: WithCopying
   /** The driver's pool below `db`: for migrations, the job queue and tests. */
   pool: pg.Pool
+  /** All pools of this process, by what they are for. */
+  pools: Record<'operations' | 'batches', pg.Pool>
   /** From now on, connecting takes no longer than requests can wait. */
   endStart(): void
   close(): Promise<void>
@@ -89,7 +91,8 @@ export function connect(
   const endStart = () => {
     for (const each of [pool, batchPool]) limitConnecting(each)
   }
-  return { db, batchDb, withCopying: copying(pool, origin), pool, endStart, close }
+  const pools = { operations: pool, batches: batchPool }
+  return { db, batchDb, withCopying: copying(pool, origin), pool, pools, endStart, close }
 }
 
 /** From now on, connecting takes no longer than requests and tasks can wait. */

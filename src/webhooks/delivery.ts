@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Db } from '../database/database.ts'
 import * as events from '../events/events.ts'
 import type { Clock } from '../kernel/time.ts'
+import type { ProcessMetrics } from '../metrics/process-metrics.ts'
 import * as attempts from './attempts.ts'
 import { fanOut, hasEndpoints, partnersToFanOut, type Unfinished } from './fan-out.ts'
 import { Recorder } from './recorder.ts'
@@ -50,6 +51,7 @@ export type DeliveryContext = {
   realNow: Clock
   hasClocks: boolean
   sender: Sender
+  metrics?: ProcessMetrics | undefined
 }
 
 type Endpoint = Pick<attempts.Claimed, 'partnerId' | 'id' | 'url' | 'offsetMs'> & {
@@ -269,6 +271,7 @@ export class Delivery {
     // Cut off by `stop`, which says nothing about the endpoint.
     if (this.isAbandoned) throw new Error('stopped while a request was in flight; it will be made again')
     const hasFailed = outcome.error !== null
+    this.context.metrics?.attempted(hasFailed ? 'failed' : 'delivered')
     const affectsHealth = hasFailed || flow.isImpaired
     flow.isImpaired ||= hasFailed
     flow.failureCount = hasFailed ? flow.failureCount + 1 : 0

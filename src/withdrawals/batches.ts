@@ -2,6 +2,7 @@ import { Batches } from '../batch/batch.ts'
 import type { BatchDb, Db } from '../database/database.ts'
 import type { Replay } from '../idempotency/idempotency.ts'
 import type { Lanes } from '../kernel/lanes.ts'
+import type { ProcessMetrics } from '../metrics/process-metrics.ts'
 import { type Completed, type Completion, completeAll } from './completions.ts'
 import type { Banks } from './facts.ts'
 import * as intents from './intents.ts'
@@ -18,16 +19,18 @@ export function withdrawalBatches({
   batchDb,
   banks,
   lanes = 'shared',
+  metrics,
 }: {
   db: Db
   batchDb: BatchDb
   banks: Banks
   lanes?: Lanes
+  metrics?: { process: ProcessMetrics } | undefined
 }) {
   const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)
   const creations = new Batches<intents.NewIntent, Intent | Replay>(
     (commands, context) => intents.createAll(dbFor(context), commands, banks),
-    { lanes },
+    { lanes, onSent: count => metrics?.process.sentBatch('intents', count) },
   )
   const schedule = new SubmissionSchedule()
   const completions = new Batches<Completion, Completed | Replay>(
@@ -38,7 +41,7 @@ export function withdrawalBatches({
       schedule.remember(scheduled)
       return outcomes
     },
-    { lanes },
+    { lanes, onSent: count => metrics?.process.sentBatch('completions', count) },
   )
   return {
     createIntent: (command: intents.NewIntent) => creations.submit(command.partner.id, command),

@@ -90,6 +90,19 @@ export async function countUnfinished(db: Reader, now: Date): Promise<Unfinished
   return { held: of('held'), submitted: of('submitted') }
 }
 
+/** Counts the withdrawals that wait for the bank, by rail and state. @property rail null before the payment is submitted */
+export async function countUnpaidByRail(
+  db: Reader,
+): Promise<{ rail: string | null; status: UnfinishedStatus; count: number }[]> {
+  const { rows } = await sql<{ rail: string | null; status: UnfinishedStatus; count: number }>`
+    select p.rail, u.status, count(*)::integer as count
+      from unpaid_withdrawals u
+      left join payouts p on p.partner_id = u.partner_id and p.withdrawal_id = u.withdrawal_id
+     where u.due_at is not null
+     group by p.rail, u.status order by p.rail, u.status`.execute(db)
+  return rows
+}
+
 /** A partner's withdrawals that wait for the bank, per currency. */
 export async function sumUnfinished(
   db: Reader,

@@ -7,6 +7,7 @@ export type Queue = {
   due: number
   /** When the oldest due task became due; null if none is due. */
   oldestDueAt: Date | null
+  dueByTask: { task: string; count: number; oldestAt: Date }[]
   /** Tasks that have used up their retries, by name. The worker's log has the errors. */
   givenUp: { task: string; count: number }[]
 }
@@ -21,6 +22,7 @@ export async function readQueue(db: Reader, now: Date): Promise<Queue> {
   return {
     due: due.reduce((sum, { count }) => sum + count, 0),
     oldestDueAt: due[0]?.oldest ?? null,
+    dueByTask: due.map(({ task, count, oldest }) => ({ task, count, oldestAt: oldest })),
     givenUp: rows.filter(({ hasGivenUp }) => hasGivenUp).map(({ task, count }) => ({ task, count })),
   }
 }

@@ -13,6 +13,8 @@ import type { ApiContext, App } from '../../src/http/server/server.ts'
 import type { Lanes } from '../../src/kernel/lanes.ts'
 import type { Currency } from '../../src/kernel/money.ts'
 import { defaultRetention } from '../../src/kernel/retention.ts'
+import { ProcessMetrics } from '../../src/metrics/process-metrics.ts'
+import { exposeInstallation } from '../../src/operators/installation-metrics.ts'
 import { createKey, type Scope, scopes } from '../../src/partners/api-keys.ts'
 import { createOperatorKey } from '../../src/partners/operator-keys.ts'
 import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../../src/partners/partners.ts'
@@ -93,8 +95,13 @@ export async function startHarness({
   }
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record
+  const metrics = {
+    process: new ProcessMetrics(databases.pools),
+    readInstallation: () => exposeInstallation(db, { mode, retention: defaultRetention, now: clock.now() }),
+    token: metricsToken,
+  }
   const app = await buildApp(
-    { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console, erasures },
+    { ...databases, metrics, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console, erasures },
     { hasDocs, fence, channels, rails: rails.map(toRail) },
   )
   const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
@@ -169,6 +176,7 @@ export async function startHarness({
     ownerDb: asOwner.db,
     clock,
     sealer,
+    metrics,
     erasureJournal: erasures.journal,
     /** Writes all requests so far to the request log. */
     flushRequestLog: () => requestLog.flush(),
@@ -241,6 +249,9 @@ export async function startHarness({
   }
 }
 export type Harness = Awaited<ReturnType<typeof startHarness>>
+
+/** The token with which tests read metrics. */
+export const metricsToken = 'a-token-of-tests'
 
 async function addPartner(
   db: Db,

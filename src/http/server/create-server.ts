@@ -97,6 +97,7 @@ export function createServer(
     trustedProxies = '',
     publicUrl,
     recordRequest,
+    metrics,
   }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
   overrides: Overrides = {},
 ): App {
@@ -296,6 +297,8 @@ export function createServer(
   }
 
   function recordAnswered(request: FastifyRequest, reply: FastifyReply): void {
+    const operation = request.route.schema?.operationId
+    metrics?.process.answered({ operation, status: reply.statusCode, ms: reply.elapsedTime })
     if (recordRequest === undefined) return
     const record = requestRecords.recordOf(request, reply)
     if (record !== undefined) recordRequest(record)

@@ -7,6 +7,7 @@ import { limits as heartbeatLimits, listWorkers } from '../../worker/heartbeats.
 import { named, operationsOn } from '../operation.ts'
 import { registerOperations } from '../register.ts'
 import { createServer } from './create-server.ts'
+import { metricsRoute } from './metrics-route.ts'
 import type { ApiContext, App } from './server.ts'
 
 const Status = namedObject('ServiceStatus', { status: Type.Literal('ok') })
@@ -116,13 +117,14 @@ async function lookAtDatabase({ db, isWorking }: HealthContext): Promise<Check> 
   return { status: 'warning', message }
 }
 
-/** An app with only the health probes, for a process that runs only the worker. */
+/** An app with only the health probes and the metrics, for a process that runs only the worker. */
 export async function buildHealthApp(
   context: Omit<ApiContext, 'batchDb' | 'lanes' | 'withCopying' | 'bankOf'>,
   { isWorking }: { isWorking: () => boolean },
 ): Promise<App> {
   const app = createServer(context)
   registerOperations(app, { ...context, isDraining: () => app.isDraining, isWorking }, healthOperations)
+  metricsRoute(app, context)
   await app.ready()
   return app
 }

@@ -10,6 +10,7 @@ import type { Problem } from '../../kernel/errors.ts'
 import type { Lanes } from '../../kernel/lanes.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { Clock } from '../../kernel/time.ts'
+import type { MetricsSource } from '../../metrics/metrics-source.ts'
 import type { Scope } from '../../partners/api-keys.ts'
 import type { MemberSession, SessionScope } from '../../partners/member-sessions.ts'
 import type { Operator } from '../../partners/operator-keys.ts'
@@ -126,4 +127,6 @@ export type ApiContext = {
   erasures?: { journal: string; evidenceDays: number } | undefined
   /** Writes the request log; without it, there is none. */
   recordRequest?: RecordRequest | undefined
+  /** What is measured and served at `GET /metrics`; without it, nothing is measured. */
+  metrics?: MetricsSource | undefined
 }

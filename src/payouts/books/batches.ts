@@ -12,7 +12,7 @@ import type { BatchToWrite, PaymentOrder } from '../formats/bank-files.ts'
 import { newBatchReference } from '../payments/reference.ts'
 import { endMore, endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
-import { type BatchStatus, statusesBefore, unansweredStatuses } from './batch-lifecycle.ts'
+import { type BatchStatus, statusesBefore, unansweredStatuses, unsentStatuses } from './batch-lifecycle.ts'
 import { listBrakes, releaseBrakes } from './brakes.ts'
 import { hasReference } from './by-reference.ts'
 import * as copies from './copies.ts'
@@ -623,4 +623,13 @@ export async function countWaiting(db: Reader): Promise<number> {
     select count(*)::integer as count from payout_batches
      where status = 'building' and closed_at is not null`.execute(db)
   return rows[0]?.count ?? 0
+}
+
+/** Counts the batches that are not settled, by rail and status. */
+export async function countUnsettled(db: Reader): Promise<{ rail: string; status: BatchStatus; count: number }[]> {
+  const { rows } = await sql<{ rail: string; status: BatchStatus; count: number }>`
+    select rail, status, count(*)::integer as count from payout_batches
+     where status in (${sql.join([...unsentStatuses, ...unansweredStatuses])})
+     group by rail, status order by rail, status`.execute(db)
+  return rows
 }

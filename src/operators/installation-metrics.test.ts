@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startHarness } from '../../test/harness/harness.ts'
+import * as float from '../float/float.ts'
+import { defaultRetention } from '../kernel/retention.ts'
+import { beat } from '../worker/heartbeats.ts'
+import { exposeInstallation } from './installation-metrics.ts'
+
+let harness: Awaited<ReturnType<typeof startHarness>>
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+/** The lines of the samples of a metric, without its name. */
+async function samplesOf(name: string): Promise<string[]> {
+  const { db, clock } = harness
+  const text = await exposeInstallation(db, { mode: 'sandbox', retention: defaultRetention, now: clock.now() })
+  return text
+    .split('\n')
+    .flatMap(line => (line.match(/^midmonth_([a-z_]+)/)?.[1] === name ? [line.replace(/^midmonth_[a-z_]+/, '')] : []))
+}
+
+test('withdrawals are unpaid until the bank has paid them, and overdue tasks are named', async () => {
+  await harness.withdraw({ memberId: await harness.addMember({ available: 10_000 }) })
+  expect(await samplesOf('withdrawals_unfinished')).toEqual(['{status="held"} 1', '{status="submitted"} 0'])
+  expect(await samplesOf('payouts_unpaid')).toEqual(['{rail="none",status="held"} 1'])
+  harness.clock.advance({ minutes: 10 })
+  expect(await samplesOf('withdrawals_stuck')).toEqual(['{status="held"} 1', '{status="submitted"} 0'])
+  expect(await samplesOf('tasks_due')).toContain('{task="submit-withdrawals"} 1')
+  await harness.runTask('submit-withdrawals')
+  expect(await samplesOf('payouts_unpaid')).toEqual([])
+})
+
+test('floats are named by partner, and those beyond the two hundredth are added up', async () => {
+  const others = await Promise.all(Array.from({ length: 200 }, (_, index) => harness.addPartner(`Partner ${index}`)))
+  const partnerIds = [
+    harness.partner.id,
+    harness.other.partner.id,
+    ...others.map(({ partner }) => partner.id),
+  ].toSorted()
+  for (const partnerId of partnerIds) {
+    const of = { partnerId, amount: { amount: 20_000n, currency: 'GBP' as const }, now: harness.clock.now() }
+    await harness.inTx(tx => float.fund(tx, of))
+  }
+  const samples = (await samplesOf('float_free')).filter(sample => sample.includes('GBP'))
+  expect(samples).toHaveLength(201)
+  expect(samples).toContain(`{partner="${partnerIds[100]}",currency="GBP"} 20000`)
+  expect(samples.at(-1)).toBe('{partner="other",currency="GBP"} 40000')
+})
+
+test('what has no value yet is left out, so that it is not taken for 0', async () => {
+  expect(await samplesOf('backup_last_timestamp_seconds')).toEqual([])
+  expect(await samplesOf('workers_alive')).toEqual([' 0'])
+  await beat(harness.db, { workerId: 'worker-1', host: 'node-1', processId: 1 })
+  expect(await samplesOf('workers_alive')).toEqual([' 1'])
+})

@@ -1,0 +1,313 @@
+import { Gauge, Registry } from 'prom-client'
+import { readLastBackup } from '../audit-log/audit-log.ts'
+import { type Db, type Reader, sql } from '../database/database.ts'
+import { readArchiving } from '../database/durability.ts'
+import { defaultPartitionsInUse } from '../database/partitions.ts'
+import * as float from '../float/float.ts'
+import type { Retention } from '../kernel/retention.ts'
+import { listStates, type Mode } from '../partners/partners.ts'
+import * as batches from '../payouts/books/batches.ts'
+import { listBrakes } from '../payouts/books/brakes.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
+import { listBegun } from '../payouts/books/import.ts'
+import { findOverdue } from '../retention/retention.ts'
+import { findLastEnded } from '../verification/verifications.ts'
+import { readSeals } from '../verification/verify.ts'
+import * as webhooks from '../webhooks/webhooks.ts'
+import * as inspection from '../withdrawals/inspection.ts'
+import { listWorkers } from '../worker/heartbeats.ts'
+import { readQueue } from '../worker/queue.ts'
+
+type Asked = { mode: Mode; retention: Retention; now: Date }
+
+const limits = {
+  // Each partner adds a series to some gauges. The others are added up as `other`.
+  partnersMax: 200,
+  differencesMax: 100,
+}
+
+async function readFacts(db: Reader, { retention, now }: Asked) {
+  const { rows } = await sql<{ bytes: bigint }>`select pg_database_size(current_database()) as bytes`.execute(db)
+  return {
+    databaseBytes: Number(rows[0]?.bytes ?? 0),
+    replicas: await readReplicas(db),
+    archiving: await readArchiving(db),
+    defaultPartitions: await defaultPartitionsInUse(db),
+    workers: await listWorkers(db),
+    queue: await readQueue(db, now),
+    withdrawals: await inspection.countUnfinished(db, now),
+    withdrawalsByRail: await inspection.countUnpaidByRail(db),
+    batches: await batches.countUnsettled(db),
+    batchesToApprove: await batches.countWaiting(db),
+    openExceptions: await exceptions.countOpen(db),
+    differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
+    importing: await listBegun(db),
+    brakes: await listBrakes(db),
+    floats: await float.listAll(db),
+    partners: await listStates(db),
+    endpoints: await webhooks.listHealth(db),
+    seals: await readSeals(db),
+    verification: await findLastEnded(db),
+    lastBackupAt: await readLastBackup(db),
+    overdueKinds: await findOverdue(db, { retention, now }),
+  }
+}
+
+type Facts = Awaited<ReturnType<typeof readFacts>>
+
+/** The replicas that stream from the database. Their lag is hidden from a role without the rights of `pg_read_all_stats`. */
+async function readReplicas(db: Reader): Promise<{ name: string; state: string | null; lagSeconds: number | null }[]> {
+  const { rows } = await sql<{ name: string; state: string | null; lagSeconds: number | null }>`
+    select application_name as name, sync_state as state, extract(epoch from replay_lag)::float8 as lag_seconds
+      from pg_stat_replication order by application_name`.execute(db)
+  return rows
+}
+
+type Sample = { labels?: Record<string, string>; value: number }
+
+/** The gauges of the installation: the same in each process. Amounts are in minor units, times in seconds since 1970. */
+const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts, asked: Asked) => Sample[] }[] = [
+  {
+    name: 'info',
+    help: 'The mode of the installation: sandbox or live.',
+    labels: ['mode'],
+    of: (_, { mode }) => [{ labels: { mode }, value: 1 }],
+  },
+  {
+    name: 'workers_alive',
+    help: 'Workers with a heartbeat in the last minute.',
+    of: ({ workers }) => one(workers.filter(({ isAlive }) => isAlive).length),
+  },
+  {
+    name: 'tasks_due',
+    help: 'Background tasks that are due, including those that are running.',
+    labels: ['task'],
+    of: ({ queue }) => queue.dueByTask.map(({ task, count }) => ({ labels: { task }, value: count })),
+  },
+  {
+    name: 'tasks_oldest_due_timestamp_seconds',
+    help: 'When the oldest due background task became due.',
+    labels: ['task'],
+    of: ({ queue }) => queue.dueByTask.map(({ task, oldestAt }) => ({ labels: { task }, value: seconds(oldestAt) })),
+  },
+  {
+    name: 'tasks_given_up',
+    help: 'Background tasks that have used up their retries.',
+    labels: ['task'],
+    of: ({ queue }) => queue.givenUp.map(({ task, count }) => ({ labels: { task }, value: count })),
+  },
+  {
+    name: 'withdrawals_unfinished',
+    help: 'Withdrawals that wait for the bank.',
+    labels: ['status'],
+    of: ({ withdrawals }) => byStatus(withdrawals, ({ count }) => count),
+  },
+  {
+    name: 'withdrawals_stuck',
+    help: 'Withdrawals that wait for the bank for longer than they should.',
+    labels: ['status'],
+    of: ({ withdrawals }) => byStatus(withdrawals, ({ stuck }) => stuck),
+  },
+  {
+    name: 'withdrawals_oldest_unfinished_timestamp_seconds',
+    help: 'When the oldest withdrawal that waits for the bank was created.',
+    labels: ['status'],
+    of: ({ withdrawals }) =>
+      Object.entries(withdrawals).flatMap(([status, { oldest }]) =>
+        oldest === null ? [] : [{ labels: { status }, value: seconds(oldest) }],
+      ),
+  },
+  {
+    name: 'payouts_unpaid',
+    help: 'Withdrawals that are not paid, by rail and state; the rail is none before the payment is submitted.',
+    labels: ['rail', 'status'],
+    of: ({ withdrawalsByRail }) =>
+      withdrawalsByRail.map(({ rail, status, count }) => ({ labels: { rail: rail ?? 'none', status }, value: count })),
+  },
+  {
+    name: 'payout_batches',
+    help: 'Payout batches that are not settled.',
+    labels: ['rail', 'status'],
+    of: ({ batches: all }) => all.map(({ rail, status, count }) => ({ labels: { rail, status }, value: count })),
+  },
+  {
+    name: 'payout_batches_waiting_for_approval',
+    help: 'Payout batches that wait for approval.',
+    of: ({ batchesToApprove }) => one(batchesToApprove),
+  },
+  {
+    name: 'payout_exceptions_open',
+    help: 'Open payout exceptions.',
+    of: ({ openExceptions }) => one(openExceptions),
+  },
+  {
+    name: 'bank_differences_open',
+    help: 'Differences between bank statements and the books that are not explained.',
+    of: ({ differences }) => one(differences.length),
+  },
+  {
+    name: 'bank_imports_unfinished',
+    help: 'Bank files that are partly imported.',
+    of: ({ importing }) => one(importing.length),
+  },
+  {
+    name: 'rail_brakes',
+    help: 'Reasons why no batch of a rail is approved automatically.',
+    labels: ['rail'],
+    of: ({ brakes }) => sums(brakes.map(({ rail }) => ({ labels: { rail }, value: 1 }))),
+  },
+  {
+    name: 'partners',
+    help: 'Partners, by state.',
+    labels: ['state'],
+    of: ({ partners }) => {
+      const count = (state: string) => partners.filter(each => stateOf(each) === state).length
+      return ['active', 'paused', 'suspended'].map(state => ({ labels: { state }, value: count(state) }))
+    },
+  },
+  {
+    name: 'float_free',
+    help: 'A partner’s float less what is pending, in minor units.',
+    labels: ['partner', 'currency'],
+    of: facts => byPartner(facts, ({ free }) => free),
+  },
+  {
+    name: 'float_floor',
+    help: 'The amount below which a partner’s float is low, in minor units.',
+    labels: ['partner', 'currency'],
+    of: facts => byPartner(facts, ({ floor }) => floor),
+  },
+  {
+    name: 'floats_low',
+    help: 'Floats of all partners that are below their floor.',
+    of: ({ floats }) => one(floats.filter(({ floor, free }) => floor !== null && free < floor).length),
+  },
+  {
+    name: 'float_uncovered',
+    help: 'What floats lack because the operator bears costs, in minor units.',
+    labels: ['partner', 'currency'],
+    of: facts => byPartner(facts, ({ uncovered }) => (uncovered === 0n ? null : uncovered)),
+  },
+  {
+    name: 'webhook_endpoints',
+    help: 'Webhook endpoints, by state.',
+    labels: ['state'],
+    of: ({ endpoints }) => {
+      const stateOfEndpoint = ({ enabled, failingSince }: Facts['endpoints'][number]) =>
+        enabled ? (failingSince === null ? 'healthy' : 'failing') : 'disabled'
+      const states = endpoints.map(stateOfEndpoint)
+      return ['healthy', 'failing', 'disabled'].map(state => ({
+        labels: { state },
+        value: states.filter(each => each === state).length,
+      }))
+    },
+  },
+  {
+    name: 'ledger_last_seal_timestamp_seconds',
+    help: 'When the books of a pay cycle were last sealed.',
+    of: ({ seals }) => times(seals.latestAt),
+  },
+  {
+    name: 'ledger_last_verification_timestamp_seconds',
+    help: 'When the last verification of the books by the worker ended.',
+    of: ({ verification }) => times(verification?.endedAt ?? null),
+  },
+  {
+    name: 'ledger_broken_rules',
+    help: 'Rules of the books that the last verification found broken; -1 if it failed.',
+    of: ({ verification }) =>
+      verification === undefined
+        ? []
+        : one(verification.checks?.filter(({ disagreement }) => disagreement !== null).length ?? -1),
+  },
+  {
+    name: 'backup_last_timestamp_seconds',
+    help: 'When the last recorded backup was taken.',
+    of: ({ lastBackupAt }) => times(lastBackupAt),
+  },
+  {
+    name: 'database_size_bytes',
+    help: 'The size of the database on disk.',
+    of: ({ databaseBytes }) => one(databaseBytes),
+  },
+  {
+    name: 'database_replicas',
+    help: 'Replicas that stream from the database, by how their commits are waited for.',
+    labels: ['state'],
+    of: ({ replicas }) => sums(replicas.map(({ state }) => ({ labels: { state: state ?? 'unknown' }, value: 1 }))),
+  },
+  {
+    name: 'database_replica_lag_seconds',
+    help: 'How far a replica is behind.',
+    labels: ['replica'],
+    of: ({ replicas }) =>
+      replicas.flatMap(({ name, lagSeconds }) =>
+        lagSeconds === null ? [] : [{ labels: { replica: name }, value: lagSeconds }],
+      ),
+  },
+  {
+    name: 'database_wal_archiving_failed',
+    help: 'Whether archiving the WAL has failed since it last succeeded.',
+    of: ({ archiving: { isOn, archivedAt, failedAt } }) =>
+      isOn ? one(failedAt !== null && (archivedAt === null || failedAt > archivedAt) ? 1 : 0) : [],
+  },
+  {
+    name: 'database_default_partitions_used',
+    help: 'Tables with rows outside the partitions of their months.',
+    of: ({ defaultPartitions }) => one(defaultPartitions.length),
+  },
+  {
+    name: 'retention_overdue',
+    help: 'Kinds of data that are kept for longer than they should be.',
+    of: ({ overdueKinds }) => one(overdueKinds.length),
+  },
+]
+
+const one = (value: number): Sample[] => [{ value }]
+const seconds = (at: Date) => at.getTime() / 1_000
+const times = (at: Date | null): Sample[] => (at === null ? [] : one(seconds(at)))
+const byStatus = (all: Facts['withdrawals'], value: (of: Facts['withdrawals']['held']) => number): Sample[] =>
+  Object.entries(all).map(([status, of]) => ({ labels: { status }, value: value(of) }))
+
+function stateOf({ paused, suspendedAt }: Facts['partners'][number]): string {
+  return suspendedAt !== null ? 'suspended' : paused ? 'paused' : 'active'
+}
+
+/** Adds up the samples with the same labels. */
+function sums(samples: Sample[]): Sample[] {
+  const found = new Map<string, Sample>()
+  for (const { labels = {}, value } of samples) {
+    const name = JSON.stringify(labels)
+    found.set(name, { labels, value: (found.get(name)?.value ?? 0) + value })
+  }
+  return [...found.values()]
+}
+
+function byPartner({ floats }: Facts, value: (each: Facts['floats'][number]) => bigint | null): Sample[] {
+  const named = new Set([...new Set(floats.map(({ partnerId }) => partnerId))].slice(0, limits.partnersMax))
+  return sums(
+    floats.flatMap(each => {
+      const amount = value(each)
+      const partner = named.has(each.partnerId) ? each.partnerId : 'other'
+      return amount === null ? [] : [{ labels: { partner, currency: each.currency }, value: Number(amount) }]
+    }),
+  )
+}
+
+/** Reads the gauges in one snapshot. @returns them in the exposition format of Prometheus */
+export async function exposeInstallation(db: Db, asked: Asked): Promise<string> {
+  const facts = await db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute(tx => readFacts(tx, asked))
+  const registry = new Registry()
+  for (const { name, help, labels = [], of } of gauges) {
+    const samples = of(facts, asked)
+    // Without a sample it would be 0, which would be read as a time in 1970.
+    if (samples.length === 0) continue
+    const gauge = new Gauge({ name: `midmonth_${name}`, help, labelNames: labels, registers: [registry] })
+    for (const sample of samples) gauge.set(sample.labels ?? {}, sample.value)
+  }
+  return await registry.metrics()
+}

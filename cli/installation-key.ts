@@ -12,12 +12,13 @@ import {
   keySettingNames,
   placeOf,
 } from '../src/sealing/key-providers.ts'
+import { rotateSealing } from '../src/sealing/rotation.ts'
 import { readSecret } from '../src/secret-file.ts'
 import { recordChange } from './actor.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { countOf, print, printResult } from './print.ts'
-import { terminal } from './terminal.ts'
+import { terminal, writeErrorLine } from './terminal.ts'
 
 const limits = {
   // Enough to be certain, and read in a moment.
@@ -141,6 +142,45 @@ installationKeyCommand
             hasChanged
               ? `The key ${id} no longer opens this database. Backups from before still need it: destroy it with the last of them.`
               : `The key ${id} does not open this database; see midmonth installation-key list.`,
+        })
+      },
+      { as: 'owner' },
+    )
+  })
+
+installationKeyCommand
+  .command('rotate')
+  .description(
+    'Replace the key of the installation with a new one and seal everything again with it, while the service runs. If this is interrupted, run it again to continue.',
+  )
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('installation-key rotate'))
+  .action(async (options: { json?: boolean }) => {
+    await withKeys(
+      async ({ db, keySource: source }) => {
+        const { sealedTables } = await import('../src/operators/sealed-tables.ts')
+        const now = systemClock()
+        const startedAt = performance.now()
+        const rotated = await rotateSealing(db, {
+          ...{ source, tables: sealedTables, now },
+          onStep: step => writeErrorLine(`${step} …`),
+          record: async (tx, { number }) => {
+            const change = { action: 'installation_key.rotate', resourceId: String(number), details: {} } as const
+            await recordChange(tx, { partnerId: null, change, now })
+          },
+        })
+        const lacking = (await listCopies(db)).filter(({ isComplete }) => !isComplete).map(({ provider }) => provider)
+        const seconds = Math.round((performance.now() - startedAt) / 1_000)
+        printResult(options, {
+          value: { ...rotated, lacking },
+          text: () =>
+            [
+              `The installation’s key is now number ${rotated.number}. ${countOf(rotated.rewrapped, 'row')} were sealed again, in ${seconds} s.`,
+              ...lacking.map(
+                id => `The key ${id} opens only the earlier ones; run midmonth installation-key copy for it again.`,
+              ),
+              'Back up member_keys, member_import_keys and idempotency_keys again: earlier dumps of them can be opened only in a database from before.',
+            ].join('\n'),
         })
       },
       { as: 'owner' },

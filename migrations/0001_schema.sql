@@ -36,6 +36,16 @@ create table installation_keys (
   primary key (number, provider)
 );
 
+-- For what the key of a number serves. A key that replaces another is known to every process before one uses it, and a retired key only
+-- opens, until nothing names it; see docs/decisions/0063-rotating-keys.md.
+create table installation_key_uses (
+  number integer primary key check (number between 1 and 255),
+  purpose text not null check (purpose in ('sealing', 'fingerprints', 'receipts', 'browsers')),
+  stage text not null check (stage in ('known', 'used', 'retired'))
+);
+-- At most one replaces the key of a purpose.
+create unique index one_rotation_at_a_time on installation_key_uses (purpose, stage) where stage <> 'used';
+
 -- Decides whether a program that does not know the latest migration may run. A migration whose file says `-- compatible-with: 0012`
 -- has a row: programs that know migration 0012 may run. Without a row, only programs that know the migration itself may.
 create table schema_compatibility (

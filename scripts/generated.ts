@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import pino from 'pino'
 import { outlineOf } from '../cli/outline.ts'
@@ -14,7 +13,7 @@ import { exampleId } from '../src/kernel/ids.ts'
 import { retentionKinds } from '../src/kernel/retention.ts'
 import { systemClock } from '../src/main.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
-import { Sealer } from '../src/sealing/sealer.ts'
+import { createKeys, Sealer } from '../src/sealing/sealer.ts'
 import type { Tier } from '../src/tiers/rules.ts'
 import { withdrawComponent } from './component.ts'
 import { operatorClient, sdkFiles } from './sdk.ts'
@@ -55,7 +54,7 @@ async function openapiDocuments(databases: Databases) {
   const app = await buildApp({
     ...databases,
     log: pino({ level: 'silent' }),
-    sealer: new Sealer([{ number: 1, key: randomBytes(32) }]),
+    sealer: new Sealer(createKeys()),
     ...{ now: systemClock, mode: 'sandbox', bankOf: () => null },
   })
   const documents = {

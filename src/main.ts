@@ -28,6 +28,7 @@ import { openSimulatedBank } from './payouts/registry.ts'
 import { RequestLog } from './requests/recorder.ts'
 import { ensureInstallationKey, openSealer } from './sealing/installation-keys.ts'
 import { type KeySource, keySourceOf, placeOf } from './sealing/key-providers.ts'
+import { rotationOf, unfinishedRotations } from './sealing/rotation.ts'
 import type { Sealer } from './sealing/sealer.ts'
 import { Fence } from './webhooks/fence.ts'
 import type { Worker } from './worker.ts'
@@ -181,7 +182,18 @@ export async function prepare(
     }
   }
   await requireSchema(db)
-  const sealer = await openSealer(db, keySource)
+  const sealer = await openSealer(db, keySource, {
+    onStale: error =>
+      log.error(
+        { err: error },
+        'nothing is sealed until the installation’s keys can be read again: requests are refused',
+      ),
+  })
+  for (const purpose of await unfinishedRotations(db))
+    log.warn(
+      { purpose },
+      `a rotation of keys is unfinished; unless it is running, continue it with ${rotationOf(purpose)}`,
+    )
   const erasedCount = await eraseAgain(db, erasures)
   if (erasedCount > 0) log.warn({ count: erasedCount }, 'erased members again that the database was restored with')
   await mendJournal(db, { erasures, log })

@@ -290,6 +290,7 @@ const owners: Record<string, string> = {
   user_browsers: 'users',
   sign_in_failures: 'users',
   installation_keys: 'sealing',
+  installation_key_uses: 'sealing',
   installation_audit_log: 'audit-log',
   withdrawal_totals: 'overview',
   withdrawal_total_feeds: 'overview',

@@ -42,18 +42,27 @@ type WantedEmployer = {
  */
 export async function seedEmployers(url: string, all: WantedEmployer[]): Promise<Employer[]> {
   const { db, close } = await connectWithKey(url)
-  const employers = await createEmployers(db, all).finally(close)
-  const sealer = sealerOf(db)
-  await seeding(url, async client => {
-    for (const [index, employer] of employers.entries()) {
-      await insertMembers(client, sealer, employer)
-      const past = all[index]?.past
-      if (past === undefined) continue
-      await insertPast(client, employer, past.intents)
-      await insertPending(client, employer, { firstIntent: past.intents, count: past.pending })
-    }
-  })
-  return employers
+  try {
+    const employers = await createEmployers(db, all)
+    await seeding(url, async client => await insertAll(client, sealerOf(db), { employers, all }))
+    return employers
+  } finally {
+    await close()
+  }
+}
+
+async function insertAll(
+  client: pg.Client,
+  sealer: Sealer,
+  { employers, all }: { employers: Employer[]; all: WantedEmployer[] },
+): Promise<void> {
+  for (const [index, employer] of employers.entries()) {
+    await insertMembers(client, sealer, employer)
+    const past = all[index]?.past
+    if (past === undefined) continue
+    await insertPast(client, employer, past.intents)
+    await insertPending(client, employer, { firstIntent: past.intents, count: past.pending })
+  }
 }
 
 /** Seeds one employer. */

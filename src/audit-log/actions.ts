@@ -79,6 +79,7 @@ export const actions = [
   'operator_key.revoke',
   'installation_key.copy',
   'installation_key.remove',
+  'installation_key.rotate',
   'ledger.verify',
   'backup.record',
   'user.create',

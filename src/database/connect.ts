@@ -81,11 +81,13 @@ export function connect(
     types: { getTypeParser },
   }
   const pool = openPool(options, log)
-  const origin: Origin = { lanes }
+  const closing = new AbortController()
+  const origin: Origin = { lanes, closed: closing.signal }
   const db = openKysely<Db>(leasing(pool), origin)
   const batchPool = openPool({ ...options, ...batchOptions(lanes) }, log)
   const batchDb = openKysely<BatchDb>(preparing(batchPool), origin)
   const close = async () => {
+    closing.abort()
     await Promise.all([db.destroy(), batchDb.destroy()])
   }
   const endStart = () => {

@@ -50,13 +50,13 @@ export type Page = { skip: number; take: number }
  * Opens Kysely over a pool. Columns are snake_case in the database and camelCase in the program.
  * @param origin shared by everything that is opened on one database
  */
-export function openKysely<D extends Db | BatchDb>(pool: PostgresPool, origin: Origin = { lanes: 'shared' }): D {
+export function openKysely<D extends Db | BatchDb>(pool: PostgresPool, origin: Origin): D {
   // The purpose exists only for the compiler.
   return new Kysely<DB>({ dialect: new OriginDialect({ pool }, origin), plugins: [new ColumnNames()] }) as D
 }
 
-/** The database that connections lead to. @property lanes the lanes of the batches that run on it */
-export type Origin = { readonly lanes: Lanes }
+/** The database that connections lead to. @property lanes the lanes of the batches that run on it. @property closed aborts when it is closed */
+export type Origin = { readonly lanes: Lanes; readonly closed: AbortSignal }
 
 /** The lanes that a database, or a transaction on it, was opened with. */
 export function lanesOf(db: Reader): Lanes {

@@ -23,6 +23,7 @@ const readable = {
   idempotencyKeys: 'partnerId key operation status resourceId createdAt expiresAt',
   installation: 'one mode createdAt',
   installationAuditLog: 'id at actorKind actor action resourceKind resourceId details address requestId',
+  installationKeyUses: 'number purpose stage',
   installationKeys: 'number provider createdAt',
   invoiceLines: 'partnerId invoiceId day tier withdrawals fees givenBack feesGivenBack',
   invoices: 'partnerId id number currency status firstDay lastDay sum issuedAt paidReference paidOn',

@@ -36,6 +36,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   idempotencyKeys: 'free',
   installation: 'append-only',
   installationAuditLog: 'append-only',
+  installationKeyUses: 'read-only',
   installationKeys: 'read-only',
   invoiceLines: 'append-only',
   invoices: { changes: ['status', 'paidReference', 'paidOn'] },

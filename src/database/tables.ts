@@ -163,6 +163,11 @@ export type DB = {
     address: string | null
     requestId: string | null
   }
+  installationKeyUses: {
+    number: number
+    purpose: 'browsers' | 'fingerprints' | 'receipts' | 'sealing'
+    stage: 'known' | 'retired' | 'used'
+  }
   installationKeys: {
     number: number
     provider: string

@@ -6,6 +6,7 @@ import { onOnePartner } from '../database/one-partner.ts'
 import { conflict, Problem, problem } from '../kernel/errors.ts'
 import { retentionKinds } from '../kernel/retention.ts'
 import { sealerOf } from '../sealing/held.ts'
+import type { SealedTable } from '../sealing/rewrap.ts'
 import { inScope, type Old } from '../worker/task.ts'
 
 /** A request with an idempotency key, and the fingerprint that identifies it. `partnerId` may also be the id of an operator. */
@@ -38,6 +39,17 @@ export type BatchClaim<Result> = Claim & { responseOf(result: Result): StoredRes
 
 /** A response to record under its claim. */
 export type KeyRecord = { claim: Claim; response: StoredResponse }
+
+/** The table with the stored responses. */
+export const replaysTable: SealedTable = {
+  table: 'idempotency_keys',
+  key: [
+    ['partner_id', 'text'],
+    ['key', 'text'],
+  ],
+  columns: [{ name: 'answer', kind: 'replay' }],
+  owner: 'partner_id',
+}
 
 /** A retry after that is a new request. */
 const keyLifeMs = retentionKinds.replays.days * 86_400_000

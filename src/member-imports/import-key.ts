@@ -1,10 +1,22 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { DataKey, newKey } from '../sealing/data-key.ts'
 import { sealerOf } from '../sealing/held.ts'
+import type { SealedTable } from '../sealing/rewrap.ts'
 import type { OfImport } from './rules.ts'
 
 /** The key of an import, which seals its commands, and each row as the one with its number. */
 export type ImportKey = DataKey<'command' | `row ${number}`>
+
+/** The table with the keys of imports. */
+export const importKeysTable: SealedTable = {
+  table: 'member_import_keys',
+  key: [
+    ['partner_id', 'text'],
+    ['import_id', 'text'],
+  ],
+  columns: [{ name: 'wrapped', kind: 'import-key' }],
+  owner: "partner_id || ' ' || import_id",
+}
 
 /** Creates the key of a new import. @returns its bytes, with which another thread can seal */
 export async function createImportKey(tx: Tx, ofImport: OfImport): Promise<Buffer> {

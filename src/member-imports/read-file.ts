@@ -23,7 +23,7 @@ export type Reading = {
   /** The bytes of the key that seals the rows. */
   key: Uint8Array
   /** Make the fingerprints. */
-  installationKeys: [InstallationKey, ...InstallationKey[]]
+  installationKeys: readonly InstallationKey[]
 }
 
 /** Result of the reader thread. */

@@ -4,14 +4,29 @@ import { type Reader, sql } from '../database/database.ts'
 import { snakeCase } from '../kernel/text.ts'
 import { sealerOf } from '../sealing/held.ts'
 import { createMemberKey, type MemberKey, type Owner, openMemberKey } from '../sealing/member-keys.ts'
+import type { SealedTable } from '../sealing/rewrap.ts'
 import type { Sealer } from '../sealing/sealer.ts'
 import { foldEmail } from './email.ts'
 import { type Profile, type SealedField, sealedFields } from './fields.ts'
 
 // How the sealed fields of a member are stored.
 
-/** The wrapped keys of a member. */
-const keyColumns = ['profile_key', 'payment_key'] as const
+/** The columns of the wrapped keys of a member. */
+const keySealings = [
+  { name: 'profile_key', kind: 'profile-key' },
+  { name: 'payment_key', kind: 'payment-key' },
+] as const
+
+/** The table with the keys of members. */
+export const keysTable: SealedTable = {
+  table: 'member_keys',
+  key: [
+    ['partner_id', 'text'],
+    ['member_id', 'text'],
+  ],
+  columns: keySealings,
+  owner: "partner_id || ' ' || member_id",
+}
 
 /** The column that holds the fingerprint of a field. */
 export function fingerprintColumn(field: SealedField): string {
@@ -25,7 +40,7 @@ export const fingerprintColumns: readonly string[] = sealedFields.map(fingerprin
 export const sealedColumns: readonly string[] = ['profile', 'account', ...fingerprintColumns]
 
 /** The columns of sealed fields, and the keys of the member. */
-export const sealedColumnsWithKeys: readonly string[] = [...sealedColumns, ...keyColumns]
+export const sealedColumnsWithKeys: readonly string[] = [...sealedColumns, ...keySealings.map(({ name }) => name)]
 
 /** A value for each of `sealedColumnsWithKeys`. */
 export type Sealed = { readonly [column: string]: Buffer | null }

@@ -1,19 +1,19 @@
-import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { SettingsProblem } from '../config.ts'
-import { type Db, type Reader, sql } from '../database/database.ts'
+import { type Db, originOf, type Reader, sql } from '../database/database.ts'
 import { keyBytes } from './aes-gcm.ts'
 import { holdSealer } from './held.ts'
+import { KeyLease } from './key-lease.ts'
 import { type KeySource, openProvider, placeOf } from './key-providers.ts'
 import { createKeyFile } from './providers/local-key.ts'
 import type { KeyProvider } from './providers/provider.ts'
-import { type InstallationKey, Sealer } from './sealer.ts'
+import { createKeys, type InstallationKey, Sealer } from './sealer.ts'
 
 /** A key of the installation as one provider has wrapped it. */
-type KeyRow = { number: number; wrapped: Buffer; provider: string }
+type KeyRow = Omit<InstallationKey, 'key'> & { wrapped: Buffer; provider: string }
 
 /**
- * Creates the first installation key of a database that has none, and the key file if it does not exist. Idempotent. Safe to run
+ * Creates the first installation keys of a database that has none, and the key file if it does not exist. Idempotent. Safe to run
  * from several processes at once.
  * @param db connected as the owner
  * @throws SettingsProblem if the configured key cannot be used
@@ -22,24 +22,46 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
   if ((await readRows(db)).length > 0) return
   // Before the transaction: the provider may be a service.
   const provider = await createProvider(source)
-  const wrapped = await provider.wrap(randomBytes(keyBytes))
+  const wrapped = await Promise.all(
+    createKeys().map(async ({ key, ...each }) => ({ ...each, wrapped: await provider.wrap(key) })),
+  )
   await db.transaction().execute(async tx => {
     await sql`lock table installation_keys in exclusive mode`.execute(tx)
-    await sql`
-      insert into installation_keys (number, wrapped, provider, created_at)
-      select 1, ${wrapped}, ${provider.id}, ${now}
-       where not exists (select from installation_keys)`.execute(tx)
+    if ((await readRows(tx)).length > 0) return
+    for (const each of wrapped) await addKey(tx, { ...each, provider: provider.id, now })
   })
 }
 
+/** Stores a key, wrapped. */
+export async function addKey(
+  tx: Reader,
+  { number, purpose, stage, wrapped, provider, now }: KeyRow & { now: Date },
+): Promise<void> {
+  await sql`insert into installation_key_uses (number, purpose, stage) values (${number}, ${purpose}, ${stage})`.execute(
+    tx,
+  )
+  await sql`
+    insert into installation_keys (number, provider, wrapped, created_at)
+    values (${number}, ${provider}, ${wrapped}, ${now})`.execute(tx)
+}
+
 /**
- * Opens the keys of the installation, and holds them for the database; see `sealerOf`.
+ * Opens the keys of the installation, holds them for the database (see `sealerOf`), and reads them again every few seconds until the
+ * database is closed, since a rotation may add one.
+ * @param options.onStale called when the keys have not been read for 30 seconds, and nothing can be sealed
  * @throws SettingsProblem if the configured key is missing, or belongs to another database
  */
-export async function openSealer(db: Reader, source: KeySource): Promise<Sealer> {
-  const { keys } = await openKeys(db, source)
-  const sealer = new Sealer(keys)
+export async function openSealer(
+  db: Reader,
+  source: KeySource,
+  { onStale = () => undefined, lease = new KeyLease() }: { onStale?: (error: unknown) => void; lease?: KeyLease } = {},
+): Promise<Sealer> {
+  const { provider, keys } = await openKeys(db, source)
+  const sealer = new Sealer(keys, lease)
   holdSealer(db, sealer)
+  const known = new Map(keys.map(({ number, key }) => [number, key]))
+  const readAgain = async () => sealer.learn(await unwrapAll(await readRows(db), { provider, source, known }))
+  void lease.keep(readAgain, { signal: originOf(db).closed, onStale })
   return sealer
 }
 
@@ -50,25 +72,40 @@ export async function openSealer(db: Reader, source: KeySource): Promise<Sealer>
 export async function openKeys(
   db: Reader,
   source: KeySource,
-): Promise<{ provider: KeyProvider; keys: [InstallationKey, ...InstallationKey[]] }> {
+): Promise<{ provider: KeyProvider; keys: InstallationKey[] }> {
   const rows = await readRows(db)
   if (rows.length === 0) throw new SettingsProblem('The database has no key of the installation; run midmonth migrate')
   const provider = await openProvider(source)
-  const own = rows.filter(row => row.provider === provider?.id)
-  const [first, ...rest] = own
-  if (provider === undefined || first === undefined) throw new SettingsProblem(missingKey(provider, { rows, source }))
-  const uncopied = rows.find(({ number }) => !own.some(row => row.number === number))
-  if (uncopied !== undefined)
-    throw new SettingsProblem(
-      `The key ${provider.id} at ${placeOf(source)} opens only earlier keys of this installation; use the key ` +
-        `${uncopied.provider}, or run midmonth installation-key copy with it first`,
-    )
-  const unwrap = async ({ number, wrapped }: KeyRow): Promise<InstallationKey> => {
-    const key = await provider.unwrap(wrapped)
-    if (key.length !== keyBytes) throw new SettingsProblem(`${placeOf(source)} unwraps key ${number} to something else`)
-    return { number, key }
-  }
-  return { provider, keys: [await unwrap(first), ...(await Promise.all(rest.map(unwrap)))] }
+  if (provider === undefined || !rows.some(row => row.provider === provider.id))
+    throw new SettingsProblem(missingKey(provider, { rows, source }))
+  return { provider, keys: await unwrapAll(rows, { provider, source, known: new Map() }) }
+}
+
+/**
+ * Unwraps the keys, each once: a provider may be a slow server.
+ * @param options.known keys by number that were unwrapped before, to which the others are added
+ * @throws SettingsProblem if the provider has not wrapped all others
+ */
+async function unwrapAll(
+  rows: KeyRow[],
+  { provider, source, known }: { provider: KeyProvider; source: KeySource; known: Map<number, Buffer> },
+): Promise<InstallationKey[]> {
+  const keys = new Map(rows.map(row => [row.number, row]))
+  for (const row of rows) if (row.provider === provider.id) keys.set(row.number, row)
+  return await Promise.all(
+    [...keys.values()].map(async ({ number, purpose, stage, provider: wrappedBy, wrapped }) => {
+      if (wrappedBy !== provider.id && !known.has(number))
+        throw new SettingsProblem(
+          `The key ${provider.id} at ${placeOf(source)} opens only earlier keys of this installation; use the key ` +
+            `${wrappedBy}, or run midmonth installation-key copy with it first`,
+        )
+      const key = known.get(number) ?? (await provider.unwrap(wrapped))
+      if (key.length !== keyBytes)
+        throw new SettingsProblem(`${placeOf(source)} unwraps key ${number} to something else`)
+      known.set(number, key)
+      return { number, purpose, stage, key }
+    }),
+  )
 }
 
 function missingKey(
@@ -95,6 +132,8 @@ export async function createProvider(source: KeySource): Promise<KeyProvider> {
 
 async function readRows(db: Reader): Promise<KeyRow[]> {
   const { rows } = await sql<KeyRow>`
-    select number, wrapped, provider from installation_keys order by number, provider`.execute(db)
+    select k.number, u.purpose, u.stage, k.wrapped, k.provider
+      from installation_keys k join installation_key_uses u on u.number = k.number
+     order by k.number, k.provider`.execute(db)
   return rows
 }

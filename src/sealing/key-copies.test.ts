@@ -5,7 +5,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
-import { ensureInstallationKey, openSealer } from './installation-keys.ts'
+import { addKey, ensureInstallationKey, openSealer } from './installation-keys.ts'
 import { copyKeys, listCopies, removeCopy } from './key-copies.ts'
 import type { KeySource } from './key-providers.ts'
 import { localKey, readKeyFile } from './providers/local-key.ts'
@@ -22,7 +22,7 @@ afterAll(() => harness.stop())
 beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'midmonth-copies-'))
   file = { file: path.join(folder, 'installation.key') }
-  await sql`delete from installation_keys`.execute(harness.ownerDb)
+  await sql`delete from installation_keys; delete from installation_key_uses`.execute(harness.ownerDb)
   await ensureInstallationKey(harness.ownerDb, { source: file, now: harness.clock.now() })
   return () => rm(folder, { recursive: true })
 })
@@ -89,7 +89,7 @@ test('a copy from before a rotation is refused with a remedy, and completed by a
   const second = await ensureSecondKey(id)
   await expect(open(to)).rejects.toThrow(`opens only earlier keys of this installation; use the key ${id}`)
   expect((await listCopies(harness.db)).find(({ provider }) => provider === other)).toMatchObject({
-    ...{ numbers: [1], isComplete: false },
+    ...{ numbers: [1, 2, 3, 4], isComplete: false },
   })
   await expect(remove(id, to)).rejects.toThrow('opens only earlier keys')
   await copy(to)
@@ -109,8 +109,7 @@ async function ensureSecondKey(provider: string): Promise<Buffer> {
   if (!('file' in file)) throw new Error('The key is not in a file')
   const key = randomBytes(32)
   const wrapped = await localKey(await readKeyFile(file.file), 'the file').wrap(key)
-  await sql`
-    insert into installation_keys (number, provider, wrapped, created_at)
-    values (2, ${provider}, ${wrapped}, ${harness.clock.now()})`.execute(harness.ownerDb)
+  const added = { number: 5, purpose: 'sealing', stage: 'used', wrapped, provider, now: harness.clock.now() } as const
+  await addKey(harness.ownerDb, added)
   return key
 }

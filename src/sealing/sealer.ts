@@ -1,5 +1,6 @@
 import { createHmac, createPrivateKey, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
+import type { KeyLease } from './key-lease.ts'
 
 /**
  * The context of a sealed value: the kind of field, and the partner or user that owns the value. The context is authenticated,
@@ -10,8 +11,28 @@ export type Sealed = {
   owner: string
 }
 
-/** A key of the installation and its number, which each sealed value names. */
-export type InstallationKey = { number: number; key: Buffer }
+/**
+ * What a key of the installation serves for: sealing values, comparing values without opening them, signing the receipts of
+ * erasures, and signing the tokens of browsers.
+ */
+export const keyPurposes = ['sealing', 'fingerprints', 'receipts', 'browsers'] as const
+export type KeyPurpose = (typeof keyPurposes)[number]
+
+/** `known`: opens, and is used later, when every process knows the key. `retired`: opens, until nothing needs the key. */
+export type KeyStage = 'known' | 'used' | 'retired'
+
+/** A key of the installation. A sealed value names the number of its key. */
+export type InstallationKey = { number: number; purpose: KeyPurpose; stage: KeyStage; key: Buffer }
+
+/** The keys of a new installation: one for each purpose. */
+export function createKeys(): InstallationKey[] {
+  return keyPurposes.map((purpose, index) => ({
+    number: index + 1,
+    purpose,
+    stage: 'used',
+    key: randomBytes(keyBytes),
+  }))
+}
 
 const version = 1
 const saltBytes = 16
@@ -27,64 +48,94 @@ const limits = {
   subkeysMax: 10_000,
 }
 
+/** What is computed from the keys when they are read. */
+type Ring = {
+  keys: readonly InstallationKey[]
+  sealing: ReadonlyMap<number, Buffer>
+  currentNumber: number
+  browserKey: Buffer
+  receiptKey: KeyObject
+  fingerprintKey: KeyObject
+}
+
 /**
  * Seals secrets for the database, and opens them. A sealed value is a version, the number of the key, a salt, and the result of
  * `encrypt`. A process seals with a key derived from the installation's key and a random salt.
  */
 export class Sealer {
-  private readonly keys: ReadonlyMap<number, Buffer>
-  private readonly subkeys = new Map<string, KeyObject>()
-  private readonly currentNumber: number
-  private current: { header: Buffer; subkey: KeyObject; left: number } | undefined
+  #ring: Ring
+  readonly #lease: KeyLease | undefined
+  readonly #subkeys = new Map<string, KeyObject>()
+  #current: { header: Buffer; subkey: KeyObject; left: number } | undefined
+
+  /** @param lease undefined for a sealer that lives no longer than a transaction */
+  constructor(keys: readonly InstallationKey[], lease?: KeyLease) {
+    this.#ring = ringOf(keys)
+    this.#lease = lease
+  }
+
+  /** Takes the keys over that were read again. Keys that were removed still open what this process has read before. */
+  learn(keys: readonly InstallationKey[]): void {
+    const ring = ringOf(keys)
+    if (ring.currentNumber !== this.#ring.currentNumber) this.#current = undefined
+    this.#ring = { ...ring, sealing: new Map([...this.#ring.sealing, ...ring.sealing]) }
+  }
+
+  /**
+   * The keys, to create an equal sealer in another thread of this process for the current transaction.
+   * @throws Unavailable as `seal`
+   */
+  get installationKeys(): readonly InstallationKey[] {
+    this.#lease?.requireFresh()
+    return this.#ring.keys
+  }
+
   /** Signs the tokens that identify browsers used to sign in to the console. */
-  readonly browserKey: Buffer
-  private readonly fingerprintKey: KeyObject
+  get browserKey(): Buffer {
+    return this.#ring.browserKey
+  }
+
   /** Ed25519: signs the receipts of erasures. */
-  readonly receiptKey: KeyObject
-
-  /** @param keys at least one; the last one seals, and all open */
-  constructor(keys: readonly [InstallationKey, ...InstallationKey[]]) {
-    this.keys = new Map(keys.map(({ number, key }) => [number, key]))
-    this.currentNumber = (keys.at(-1) ?? keys[0]).number
-    // Derived from the first key, so that browsers stay known when a key is added.
-    this.browserKey = Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth tokens of browsers', keyBytes))
-    // Derived from the first key, so that what is stored can still be compared when a key is added.
-    this.fingerprintKey = createSecretKey(
-      Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth fingerprints', keyBytes)),
-    )
-    // Derived from the first key, so that earlier receipts can still be checked when a key is added.
-    const seed = Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth receipts', keyBytes))
-    this.receiptKey = createPrivateKey({
-      key: Buffer.concat([ed25519Prefix, seed]),
-      format: 'der',
-      type: 'pkcs8',
-    })
+  get receiptKey(): KeyObject {
+    return this.#ring.receiptKey
   }
 
-  /** The keys, to create an equal sealer in another thread of this process. */
-  get installationKeys(): [InstallationKey, ...InstallationKey[]] {
-    return [...this.keys].map(([number, key]) => ({ number, key })) as [InstallationKey, ...InstallationKey[]]
-  }
-
-  /** @returns 16 bytes, equal for equal parts. Without the installation's key they do not tell what the parts are. */
+  /**
+   * @returns 16 bytes, equal for equal parts. Without the installation's key they do not tell what the parts are.
+   * @throws Unavailable as `seal`
+   */
   fingerprint(parts: readonly string[]): Buffer {
-    return createHmac('sha256', this.fingerprintKey)
+    this.#lease?.requireFresh()
+    return createHmac('sha256', this.#ring.fingerprintKey)
       .update(JSON.stringify(parts))
       .digest()
       .subarray(0, fingerprintBytes)
   }
 
+  /** @throws Unavailable if the keys have not been read for 30 seconds, so that the current one may have been retired */
   seal(plain: string | Buffer, sealed: Sealed): Buffer {
-    if (this.current === undefined || this.current.left === 0) this.current = this.newSubkey()
-    this.current.left -= 1
-    const { header, subkey } = this.current
+    this.#lease?.requireFresh()
+    if (this.#current === undefined || this.#current.left === 0) this.#current = this.#newSubkey()
+    this.#current.left -= 1
+    const { header, subkey } = this.#current
     return encrypt(subkey, plain, contextOf(sealed), header)
   }
 
-  /** @throws Error if the value was changed, or sealed as another kind, for another owner or with an unknown key */
+  /**
+   * @throws Unavailable if another process has sealed the value with a key that this one has yet to read
+   * @throws Error if the value was changed, or sealed as another kind, for another owner or with a key that was removed
+   */
   open(value: Buffer, sealed: Sealed): Buffer {
+    const { 0: valueVersion, 1: number = 0 } = value
+    if (valueVersion === version && !this.#ring.sealing.has(number)) {
+      this.#lease?.awaitKey(number)
+      throw new Error(
+        `A sealed value (${contextOf(sealed)}) cannot be opened: it was changed, or its key ${number} was rotated away; ` +
+          'restore a backup of the value that is later than the rotation, or the whole dump from before it',
+      )
+    }
     try {
-      return decrypt(this.subkeyOf(value.subarray(0, headerBytes)), value.subarray(headerBytes), contextOf(sealed))
+      return decrypt(this.#subkeyOf(value.subarray(0, headerBytes)), value.subarray(headerBytes), contextOf(sealed))
     } catch (cause) {
       throw new Error(`A sealed value (${contextOf(sealed)}) cannot be opened: it was changed or belongs elsewhere`, {
         cause,
@@ -92,21 +143,48 @@ export class Sealer {
     }
   }
 
-  private newSubkey() {
-    const header = Buffer.concat([Buffer.of(version, this.currentNumber), randomBytes(saltBytes)])
-    return { header, subkey: this.subkeyOf(header), left: limits.sealedPerSubkeyMax }
+  /** Whether the value is sealed with the key that seals now. */
+  isCurrent(value: Buffer): boolean {
+    return value[1] === this.#ring.currentNumber
   }
 
-  private subkeyOf(header: Buffer): KeyObject {
+  #newSubkey() {
+    const header = Buffer.concat([Buffer.of(version, this.#ring.currentNumber), randomBytes(saltBytes)])
+    return { header, subkey: this.#subkeyOf(header), left: limits.sealedPerSubkeyMax }
+  }
+
+  #subkeyOf(header: Buffer): KeyObject {
     const name = header.toString('latin1')
-    const known = this.subkeys.get(name)
+    const known = this.#subkeys.get(name)
     if (known !== undefined) return known
-    const key = header[0] === version && header.length === headerBytes ? this.keys.get(header[1] ?? 0) : undefined
+    const key =
+      header[0] === version && header.length === headerBytes ? this.#ring.sealing.get(header[1] ?? 0) : undefined
     if (key === undefined) throw new Error('The value names an unknown version or key')
-    if (this.subkeys.size >= limits.subkeysMax) this.subkeys.clear()
+    if (this.#subkeys.size >= limits.subkeysMax) this.#subkeys.clear()
     const subkey = createSecretKey(Buffer.from(hkdfSync('sha256', key, header, 'midmonth sealed values', keyBytes)))
-    this.subkeys.set(name, subkey)
+    this.#subkeys.set(name, subkey)
     return subkey
+  }
+}
+
+function ringOf(keys: readonly InstallationKey[]): Ring {
+  const used = (purpose: KeyPurpose) => {
+    const key = keys.findLast(each => each.purpose === purpose && each.stage === 'used')
+    if (key === undefined) throw new Error(`The installation has no key for ${purpose}`)
+    return key
+  }
+  const sealing = keys.filter(({ purpose }) => purpose === 'sealing')
+  return {
+    keys,
+    sealing: new Map(sealing.map(({ number, key }) => [number, key])),
+    currentNumber: used('sealing').number,
+    browserKey: used('browsers').key,
+    fingerprintKey: createSecretKey(used('fingerprints').key),
+    receiptKey: createPrivateKey({
+      key: Buffer.concat([ed25519Prefix, used('receipts').key]),
+      format: 'der',
+      type: 'pkcs8',
+    }),
   }
 }
 

@@ -8,15 +8,16 @@ import { readSettings } from '../config.ts'
 import { sql } from '../database/database.ts'
 import { ensureInstallationKey, openSealer } from './installation-keys.ts'
 import { keySourceOf } from './key-providers.ts'
-import { Sealer } from './sealer.ts'
+import { createKeys, Sealer } from './sealer.ts'
 
 const of = { kind: 'webhook-secret', owner: 'par_1' } as const
-const keyOf = (number: number) => ({ number, key: randomBytes(32) })
+/** Keys for all purposes; the one that seals has this number. */
+const keysOf = (number: number) => createKeys().map(key => (key.purpose === 'sealing' ? { ...key, number } : key))
 
 test('a sealed value is opened only as the same kind of field and for the same owner', () => {
-  const key = keyOf(1)
-  const sealed = new Sealer([key]).seal('whsec_1', of)
-  const sealer = new Sealer([key])
+  const keys = createKeys()
+  const sealed = new Sealer(keys).seal('whsec_1', of)
+  const sealer = new Sealer(keys)
   expect(sealer.open(sealed, of).toString()).toBe('whsec_1')
   expect(sealed.includes('whsec_1')).toBe(false)
   for (const other of [
@@ -27,7 +28,7 @@ test('a sealed value is opened only as the same kind of field and for the same o
 })
 
 test('a value is refused if any byte was changed or cut off, or if the key is another one', () => {
-  const sealer = new Sealer([keyOf(1)])
+  const sealer = new Sealer(createKeys())
   const sealed = sealer.seal('whsec_1', of)
   for (let at = 0; at < sealed.length; at++) {
     const changed = Buffer.from(sealed)
@@ -35,22 +36,22 @@ test('a value is refused if any byte was changed or cut off, or if the key is an
     expect(() => sealer.open(changed, of), `byte ${at} changed`).toThrow('cannot be opened')
     expect(() => sealer.open(sealed.subarray(0, at), of), `${at} bytes left`).toThrow('cannot be opened')
   }
-  expect(() => new Sealer([keyOf(1)]).open(sealed, of)).toThrow('cannot be opened')
+  expect(() => new Sealer(createKeys()).open(sealed, of)).toThrow('cannot be opened')
 })
 
 test('a value names its key: the newest key seals, and values of earlier keys are still opened', () => {
-  const [first, second] = [keyOf(1), keyOf(2)]
-  const before = new Sealer([first]).seal('before', of)
-  const sealer = new Sealer([first, second])
+  const [first, second] = [keysOf(1), keysOf(5)]
+  const before = new Sealer(first).seal('before', of)
+  const sealer = new Sealer([...first, ...second])
   const after = sealer.seal('after', of)
-  expect([before[1], after[1]]).toEqual([1, 2])
+  expect([before[1], after[1]]).toEqual([1, 5])
   expect(sealer.open(before, of).toString()).toBe('before')
-  expect(() => new Sealer([first]).open(after, of)).toThrow('cannot be opened')
+  expect(() => new Sealer(first).open(after, of)).toThrow('cannot be opened')
 })
 
 test('no two values of any process share a nonce under the same key', () => {
-  const key = keyOf(1)
-  const values = Array.from({ length: 4 }, () => new Sealer([key])).flatMap(sealer =>
+  const keys = createKeys()
+  const values = Array.from({ length: 4 }, () => new Sealer(keys)).flatMap(sealer =>
     Array.from({ length: 3_000 }, () => sealer.seal('', of).toString('hex', 0, 30)),
   )
   expect(new Set(values).size).toBe(values.length)
@@ -64,14 +65,14 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'midmonth-key-'))
-  await sql`delete from installation_keys`.execute(harness.ownerDb)
+  await sql`delete from installation_keys; delete from installation_key_uses`.execute(harness.ownerDb)
   return () => rm(folder, { recursive: true })
 })
 const sourceAt = (name = 'installation.key') => ({ file: path.join(folder, name) })
 const ensure = (source = sourceAt()) => ensureInstallationKey(harness.ownerDb, { source, now: harness.clock.now() })
 const open = (source = sourceAt()) => openSealer(harness.db, source)
 
-test('when several processes start on an empty database, one creates the key and all use it', async () => {
+test('when several processes start on an empty database, one creates the keys and all use them', async () => {
   const source = { file: path.join(folder, 'a folder', 'installation.key') }
   await Promise.all(Array.from({ length: 3 }, () => ensure(source)))
   const [one, other] = [await open(source), await open(source)]
@@ -79,8 +80,7 @@ test('when several processes start on an empty database, one creates the key and
   expect((await stat(source.file)).mode & 0o777).toBe(0o600)
   expect((await stat(path.dirname(source.file))).mode & 0o777).toBe(0o700)
   const { rows } = await sql<{ wrapped: Buffer }>`select wrapped from installation_keys`.execute(harness.db)
-  expect(rows).toHaveLength(1)
-  expect(rows[0]?.wrapped).toHaveLength(60)
+  expect(rows.map(({ wrapped }) => wrapped.length)).toEqual([60, 60, 60, 60])
 })
 
 test('an existing key file is kept', async () => {

@@ -5,12 +5,21 @@ import { type Reader, sql, type Tx } from '../database/database.ts'
 import { conflict, problem } from '../kernel/errors.ts'
 import { hashOf } from '../kernel/secrets.ts'
 import { sealerOf } from '../sealing/held.ts'
+import type { SealedTable } from '../sealing/rewrap.ts'
 import type { User } from './users.ts'
 
 const periodMs = 30_000
 // One step before and after: a clock may be off by half a minute. Source: RFC 6238, 5.2 and 6.
 const window = 1
 const recoveryCodesCount = 10
+
+/** The table with the secrets of second factors. */
+export const totpTable: SealedTable = {
+  table: 'users',
+  key: [['id', 'text']],
+  columns: [{ name: 'totp_secret', kind: 'totp-secret' }],
+  owner: 'id',
+}
 
 /**
  * Starts to set up a second factor. It counts only once `confirm` has seen a code.

@@ -1,0 +1,15 @@
+import { replaysTable } from '../idempotency/idempotency.ts'
+import { importKeysTable } from '../member-imports/import-key.ts'
+import { keysTable } from '../members/sealing.ts'
+import type { SealedTable } from '../sealing/rewrap.ts'
+import { totpTable } from '../users/totp.ts'
+import { sealedTables as webhookTables } from '../webhooks/sealed.ts'
+
+/** Every table with values sealed with the installation's key. */
+export const sealedTables: readonly SealedTable[] = [
+  importKeysTable,
+  keysTable,
+  totpTable,
+  ...webhookTables,
+  replaysTable,
+]

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { SettingsProblem } from '../config.ts'
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { holdByNameIfFree } from '../database/named-locks.ts'
+import { keyBytes } from './aes-gcm.ts'
+import { addKey, openKeys, openSealer } from './installation-keys.ts'
+import { leaseLimits } from './key-lease.ts'
+import type { KeySource } from './key-providers.ts'
+import { namesKey, rewrap, type SealedTable } from './rewrap.ts'
+import type { KeyPurpose, KeyStage } from './sealer.ts'
+
+// After a step, every process has read the keys or refuses to seal (see KeyLease), what it sealed before is in a transaction, and
+// clocks may run a little differently.
+const settleMsDefault = leaseLimits.staleMs + 15_000
+// Long enough not to be noticed by the database.
+const pollMs = 250
+
+export type Rotating = {
+  source: KeySource
+  now: Date
+  /** Called when a step begins, with its description. */
+  onStep: (step: string) => void
+  /** How many rows of a table have been read. */
+  onRead?: (table: string, count: number) => void
+  /** How long a process may use the keys that it has read before a step. */
+  settleMs?: number
+}
+
+/** Records the end of a rotation, in its transaction. `number`: the key that is used from now on. */
+type RecordEnd = (tx: Tx, rotated: { number: number }) => Promise<void>
+
+type KeyUse = { number: number; stage: KeyStage }
+
+/** The number of the key that is used now, and how many rows were sealed with it again. `isContinued`: an earlier run had begun. */
+export type Rotated = { number: number; rewrapped: number; isContinued: boolean }
+
+/**
+ * Replaces the key that seals, and seals everything again with the new key. A run that was killed is continued by the next.
+ * @param db connected as the owner
+ * @param tables every table with sealed values
+ * @param record runs in the transaction that ends the rotation
+ * @throws SettingsProblem if a rotation is running
+ */
+export async function rotateSealing(
+  db: Db,
+  { tables, record, ...rotating }: Rotating & { tables: readonly SealedTable[]; record: RecordEnd },
+): Promise<Rotated> {
+  return await withRotation(db, async () => {
+    const { onStep, onRead = () => undefined } = rotating
+    const isContinued = (await readUses(db, 'sealing')).length > 1
+    if (!isContinued) await addNext(db, 'sealing', rotating)
+    if ((await readUses(db, 'sealing')).some(({ stage }) => stage === 'known')) {
+      onStep('Waiting until every process knows the new key')
+      await settle(db, rotating)
+      await sql`
+        update installation_key_uses set stage = case stage when 'known' then 'used' else 'retired' end
+         where purpose = 'sealing' and stage in ('known', 'used')`.execute(db)
+    }
+    onStep('Waiting until every process seals with the new key')
+    await settle(db, rotating)
+    const sealer = await openSealer(db, rotating.source)
+    let rewrapped = 0
+    // Rows that were locked are found the second time.
+    for (let isDone = false; !isDone; ) {
+      for (const table of tables) {
+        onStep(`Sealing ${table.table} again`)
+        rewrapped += await rewrap(db, { table, sealer, onRead: count => onRead(table.table, count) })
+      }
+      await drain(db, onStep)
+      onStep('Checking that nothing is sealed with the old key')
+      isDone = await removeRetired(db, { purpose: 'sealing', tables, record })
+    }
+    return { number: await usedNumber(db, 'sealing'), rewrapped, isContinued }
+  })
+}
+
+/** The purposes whose rotation has begun and not ended. */
+export async function unfinishedRotations(db: Reader): Promise<KeyPurpose[]> {
+  const { rows } = await sql<{ purpose: KeyPurpose }>`
+    select purpose from installation_key_uses group by purpose having count(*) > 1 order by purpose`.execute(db)
+  return rows.map(({ purpose }) => purpose)
+}
+
+/** The command that begins or continues a rotation. */
+export function rotationOf(purpose: KeyPurpose): string {
+  return `midmonth installation-key rotate${purpose === 'fingerprints' ? ' --fingerprints' : ''}`
+}
+
+async function withRotation<T>(db: Db, work: () => Promise<T>): Promise<T> {
+  let result: { done: T } | undefined
+  const wasFree = await holdByNameIfFree(db, 'rotation of', 'keys', async () => {
+    result = { done: await work() }
+  })
+  if (!wasFree || result === undefined)
+    throw new SettingsProblem('A rotation is running already, in another process; wait until it ends')
+  return result.done
+}
+
+async function addNext(db: Db, purpose: KeyPurpose, { source, now }: Rotating): Promise<void> {
+  const { provider } = await openKeys(db, source)
+  const wrapped = await provider.wrap(randomBytes(keyBytes))
+  await db.transaction().execute(async tx => {
+    // Both the keys and their copies are written under this lock.
+    await sql`lock table installation_keys in exclusive mode`.execute(tx)
+    const { rows } = await sql<{ number: number }>`
+      select max(number) + 1 as number from installation_key_uses`.execute(tx)
+    const number = rows[0]?.number ?? 1
+    if (number > 255)
+      throw new SettingsProblem('The installation has had 254 rotations, and a value cannot name more keys than that')
+    await addKey(tx, { number, purpose, stage: 'known', wrapped, provider: provider.id, now })
+  })
+}
+
+/** Waits until no process computes with the keys that it had read before this call, and what it has computed is committed. */
+async function settle(db: Db, { settleMs = settleMsDefault, onStep }: Rotating): Promise<void> {
+  await pause(settleMs)
+  await drain(db, onStep)
+}
+
+/** Waits for the transactions that are open now. */
+async function drain(db: Db, onStep: (step: string) => void): Promise<void> {
+  const { rows } = await sql<{ transaction: string }>`${openTransactions}`.execute(db)
+  const open = rows.map(({ transaction }) => transaction)
+  for (let reported = 0; ; ) {
+    const { rows: left } = await sql<{ transaction: string; pid: number }>`
+      select * from (${openTransactions}) o where transaction = any(${open}::text[])`.execute(db)
+    if (left.length === 0) return
+    if (left.length !== reported) {
+      reported = left.length
+      onStep(`Waiting for ${left.length} transactions to end (process ids ${left.map(({ pid }) => pid).join(', ')})`)
+    }
+    await pause(pollMs)
+  }
+}
+
+// A transaction has a virtual id from its first statement on, and any role may see it.
+const openTransactions = sql`
+  select l.virtualxid as transaction, l.pid
+    from pg_locks l join pg_stat_activity a on a.pid = l.pid
+   where l.locktype = 'virtualxid' and l.granted and a.datname = current_database() and l.pid <> pg_backend_pid()`
+
+async function removeRetired(
+  db: Db,
+  { purpose, tables, record }: { purpose: KeyPurpose; tables: readonly SealedTable[]; record: RecordEnd },
+): Promise<boolean> {
+  return await db.transaction().execute(async tx => {
+    const retired = (await readUses(tx, purpose)).flatMap(({ number, stage }) => (stage === 'retired' ? [number] : []))
+    // The tables are read as a whole, which takes longer than a request may.
+    await sql`set local statement_timeout = 0`.execute(tx)
+    for (const table of tables) if (await namesKey(tx, table, retired)) return false
+    await sql`delete from installation_keys where number = any(${retired}::integer[])`.execute(tx)
+    await sql`delete from installation_key_uses where number = any(${retired}::integer[])`.execute(tx)
+    await record(tx, { number: await usedNumber(tx, purpose) })
+    return true
+  })
+}
+
+async function usedNumber(db: Reader, purpose: KeyPurpose): Promise<number> {
+  const number = (await readUses(db, purpose)).findLast(({ stage }) => stage === 'used')?.number
+  assert(number !== undefined)
+  return number
+}
+
+async function readUses(db: Reader, purpose: KeyPurpose): Promise<KeyUse[]> {
+  const { rows } = await sql<KeyUse>`
+    select number, stage from installation_key_uses where purpose = ${purpose} order by number`.execute(db)
+  return rows
+}

@@ -1497,8 +1497,8 @@ create table staged_bank_records (
   -- The header of their message, as JSON.
   head text not null,
   record_count integer not null check (record_count > 0),
-  -- A JSON array in the order of the file. Read once: compressing it would take longer than writing it.
-  records text storage external not null,
+  -- A JSON array in the order of the file, sealed, since banks name people in it.
+  records bytea storage external not null,
   primary key (bank_file_id, step, partner_id, place)
 );
 
@@ -1630,8 +1630,11 @@ create table payout_exceptions (
   reason_code text,
   -- A sentence for the operator.
   reason text not null,
-  -- The bank's own words about the money.
-  bank_text text check (length(bank_text) <= 1000),
+  -- The bank's own words about the money, sealed: about a payment of ours with the payment key of its member, otherwise with the
+  -- installation's key. Destroyed some time after the exception is closed.
+  bank_text bytea,
+  -- Whether the text or the reference had a reference of ours when the exception was opened; see holds_reference_of_ours.
+  names_ours boolean not null default false,
   -- If a report could not be recorded: the exception whose decision recovers the payment.
   recovery_id id,
   opened_at timestamptz not null,
@@ -1650,6 +1653,7 @@ create table payout_exceptions (
   constraint rules_close_by_text check (rule_id is null or closed_by_text is not null)
 );
 create index payout_exceptions_open on payout_exceptions (id) where closed_at is null;
+create index payout_exceptions_with_text on payout_exceptions (closed_at) where bank_text is not null;
 create index payout_exceptions_of_rules on payout_exceptions (rule_id) where rule_id is not null;
 
 -- Returns the amounts among some that a payment, batch or settlement of ours has. A payment or batch that was paid, and of which
@@ -1699,7 +1703,7 @@ begin
      or exists (
        select from closed c join opened o on o.id = c.id
         where c.closed_by_text is distinct from o.closed_by_text and c.closed_by_text is not null
-          and public.holds_reference_of_ours(concat_ws(' ', c.reference, c.bank_text))) then
+          and (c.names_ours or public.holds_reference_of_ours(c.reference))) then
     raise exception 'an entry that may be about a payment, batch or settlement of ours is not closed by its text'
       using errcode = 'check_violation', constraint = 'nothing_of_ours_is_closed_by_text', table = 'payout_exceptions';
   end if;

@@ -3,6 +3,7 @@ import { signIn } from '../../test/harness/console.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { goodAccount } from '../../test/harness/samples.ts'
 import { sql } from '../database/database.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
 import { list } from './audit-log.ts'
 
 let harness: Harness
@@ -170,16 +171,17 @@ test('users of the console see members masked, and leave an entry only when they
 
 test('operators who read what a bank says about money leave an entry', async () => {
   const operator = await harness.addOperator()
-  await sql`
-    insert into payout_exceptions (id, rail, kind, fingerprint, reason, bank_text, opened_at)
-    values ('pex_1', 'simulated', 'unmatched', 'f', 'r', 'MIA SCHULZ', now())`.execute(harness.ownerDb)
-  for (const path of ['/payout-exceptions', '/payout-exceptions?state=closed', '/payout-exceptions/pex_1'])
+  const told = { rail: 'simulated', kind: 'unmatched', fingerprint: 'f', reason: 'r', bankText: 'MIA SCHULZ' } as const
+  await harness.inTx(tx => exceptions.open(tx, [told], new Date()))
+  const [opened] = await exceptions.list(harness.db, { take: 1 })
+  const id = String(opened?.id)
+  for (const path of ['/payout-exceptions', '/payout-exceptions?state=closed', `/payout-exceptions/${id}`])
     await operator.call('GET', path)
   const { body } = await operator.call('GET', '/audit-log?actions=payout_exception.read')
   expect(
     body.entries.map(({ resourceId, actor }: { resourceId: string; actor: string }) => [resourceId, actor]),
   ).toEqual([
-    ['pex_1', operator.id],
+    [id, operator.id],
     ['payout_exceptions', operator.id],
   ])
 })

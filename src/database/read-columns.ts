@@ -69,7 +69,7 @@ const readable = {
   payoutBatches:
     'id messageId rail currency debtor valueDate isInstant cutOffAt status held paymentCount controlTotal fileName fileSha256 nameCheck createdAt closedAt approvedAt approvedAutomatically sendingAt sentAt acknowledgedAt endedAt answeredAt exportedTo copyTakenAt givenBackAt brakeReleasedAt isFull',
   payoutExceptions:
-    'id rail kind bankFileId line fingerprint reference partnerId withdrawalId outcome amount currency reasonCode reason openedAt closedAt closedBy decision note restriction bookedOn recoveryId bankText account closedByText ruleId',
+    'id rail kind bankFileId line fingerprint reference partnerId withdrawalId outcome amount currency reasonCode reason openedAt closedAt closedBy decision note restriction bookedOn recoveryId namesOurs account closedByText ruleId',
   payoutProposals:
     'subject decision note person login proposedAt confirmedBy confirmedLogin confirmedIn endedAt endedBecause',
   payoutRailHolds: 'sequence rail heldAt heldBy releasedAt releasedBy',
@@ -93,7 +93,7 @@ const readable = {
   simulatedBankInstructions: 'partnerId withdrawalId outcome reason restriction',
   simulatedBankPayments: 'reference behaviour amount currency submissions receivedAt partnerId',
   simulatedBankReports: 'sequence reference outcome reason reportedAt partnerId restriction',
-  stagedBankRecords: 'bankFileId step partnerId place head recordCount records',
+  stagedBankRecords: 'bankFileId step partnerId place head recordCount',
   stateTransitions: 'entity fromState toState',
   tierVersions:
     'partnerId tier version feeFixed feeBps feeMin feeMax feePayer lowerLimit upperLimit withdrawalsPerDay withdrawalsPerCycle createdAt payoutSpeed',
@@ -145,8 +145,10 @@ const withheld = {
   members:
     'profile account emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint',
   operatorKeys: 'hash',
+  payoutExceptions: 'bankText',
   sandboxClockMoves: 'fingerprint',
   signInFailures: 'counter',
+  stagedBankRecords: 'records',
   userBrowsers: 'tokenHash',
   userInvitations: 'hash',
   userLinks: 'hash',

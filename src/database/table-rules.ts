@@ -81,6 +81,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
       'kind',
       'reason',
       'amount',
+      'bankText',
       'bookedOn',
       'closedAt',
       'closedBy',

@@ -601,7 +601,8 @@ export type DB = {
     bookedOn: string | null
     reasonCode: string | null
     reason: string
-    bankText: string | null
+    bankText: Buffer | null
+    namesOurs: Generated<boolean>
     recoveryId: string | null
     openedAt: Date
     closedAt: Date | null
@@ -798,7 +799,7 @@ export type DB = {
     place: number
     head: string
     recordCount: number
-    records: string
+    records: Buffer
   }
   stateTransitions: {
     entity: string

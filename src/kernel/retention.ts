@@ -69,6 +69,15 @@ export const retentionKinds = {
     setting: { name: 'MIDMONTH_DISCLOSURE_DAYS', min: 30, max: 3_650 },
     reason: 'A leak is often noticed months later, and a busy partner leaves a million entries a day.',
   },
+  bankTexts: {
+    what: 'what banks said in words about money that did not fit',
+    holds: 'whatever the bank wrote, such as names and accounts; sealed',
+    after: 'its exception is closed',
+    days: 400,
+    setting: { name: 'MIDMONTH_BANK_TEXT_DAYS', min: 30, max: 3_650 },
+    reason:
+      'A payer can have a debit refunded as unauthorised for 13 months, and the bank then writes again. Amounts and references are kept for ever.',
+  },
   paymentEvidence: {
     what: 'the keys that show to which accounts erased members were paid',
     holds: 'the bank account of each withdrawal; sealed',

@@ -5,6 +5,7 @@ import { midmonthHere } from '../../test/program/program.ts'
 import { sql } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import { defaultRetention, retentionKinds } from '../kernel/retention.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
 import { findOverdue, listLastRemovals, type RemovedKind, removedKinds } from './retention.ts'
 
 let harness: Harness
@@ -23,6 +24,7 @@ const tables: Record<RemovedKind, string> = {
   webhookDeliveries: 'webhook_deliveries',
   auditAddresses: 'audit_log where address is not null',
   disclosures: 'disclosures',
+  bankTexts: 'payout_exceptions where bank_text is not null',
   paymentEvidence: 'member_erasures where payment_key_destroyed_at is null',
 }
 
@@ -46,6 +48,17 @@ async function fill(): Promise<{ withdrawalId: string }> {
     .insertInto('memberErasures')
     .values({ ...erased, lastPaidAt: now })
     .execute()
+  await harness.inTx(async tx => {
+    const told = {
+      rail: 'sepa',
+      kind: 'money_in',
+      fingerprint: 'told',
+      reason: 'Money arrived',
+      bankText: 'MIA SCHULZ',
+    } as const
+    await exceptions.open(tx, [told], now)
+    await exceptions.closeAutomatically(tx, { which: sql`true`, now })
+  })
   const unused = await harness.createIntent({ memberId })
   await call('PUT', `/v1/pay/withdrawals/intent/${unused}/metadata`, { body: { metadata: { shift: '7' } } })
   await call('DELETE', `/v1/pay/withdrawals/intent/${unused}`)

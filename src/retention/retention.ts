@@ -6,6 +6,7 @@ import { oldEvidence } from '../erasure/erasure.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention, type RetentionKind, retentionKinds } from '../kernel/retention.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
+import { oldBankTexts } from '../payouts/books/bank-texts.ts'
 import * as requests from '../requests/requests.ts'
 import * as deliveries from '../webhooks/deliveries.ts'
 import * as intents from '../withdrawals/intents.ts'
@@ -25,6 +26,7 @@ const oldOf: { readonly [Kind in RemovedKind]: (old: Old) => RawBuilder<unknown>
   webhookDeliveries: deliveries.oldDeliveries,
   auditAddresses: auditLog.oldAddresses,
   disclosures: oldDisclosures,
+  bankTexts: oldBankTexts,
   paymentEvidence: oldEvidence,
 }
 export const removedKinds = Object.keys(oldOf) as RemovedKind[]

@@ -7,7 +7,16 @@ import type { KeyLease } from './key-lease.ts'
  * so a value cannot be opened as another kind or for another owner. It does not name the row, so that a value can be copied.
  */
 export type Sealed = {
-  kind: 'webhook-secret' | 'webhook-headers' | 'totp-secret' | 'replay' | 'profile-key' | 'payment-key' | 'import-key'
+  kind:
+    | 'webhook-secret'
+    | 'webhook-headers'
+    | 'totp-secret'
+    | 'replay'
+    | 'profile-key'
+    | 'payment-key'
+    | 'import-key'
+    | 'bank-text'
+    | 'bank-records'
   owner: string
 }
 

@@ -3,6 +3,7 @@ import { conflict, problem } from '../../kernel/errors.ts'
 import { inWords } from '../../kernel/money.ts'
 import { attach, attachToAll } from './attachments.ts'
 import { endUnanswered, listWrittenOff, unpaidOf } from './bank-records.ts'
+import { type SealedText, sealedText, withBankText } from './bank-texts.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { hasReference } from './by-reference.ts'
@@ -85,13 +86,13 @@ export async function lockException(tx: Tx, exceptionId: string): Promise<Except
     .where('id', '=', exceptionId)
     .executeTakeFirst()
   if (unlocked !== undefined) await lockRail(tx, { rail: unlocked.rail, for: 'records' })
-  const { rows } = await sql<Exception>`
-    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, booked_on, reason_code, opened_at,
-           bank_text, closed_at
-      from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
+  const { rows } = await sql<Omit<Exception, 'bankText'> & SealedText>`
+    select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency, e.booked_on, e.reason_code,
+           e.opened_at, ${sealedText}, e.closed_at
+      from payout_exceptions e where e.id = ${exceptionId} for update`.execute(tx)
   const [exception] = rows
   if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
-  return exception
+  return withBankText(tx, exception)
 }
 
 type BookedMoney = {

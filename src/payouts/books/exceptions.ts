@@ -6,6 +6,7 @@ import type { Day } from '../../kernel/time.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { inScope, type Scope } from '../../worker/task.ts'
+import { referenceLike, type SealedText, sealBankTexts, sealedText, withBankText } from './bank-texts.ts'
 import { referencedPayouts } from './by-reference.ts'
 
 /** Why an answer of a bank did not fit. */
@@ -79,7 +80,8 @@ export type NewException = {
 /** Opens exceptions. An answer that has one already, open or closed, gets no second one. */
 export async function open(tx: Tx, all: NewException[], now: Date): Promise<void> {
   if (all.length === 0) return
-  const rows = all.map(each => ({
+  const texts = await sealBankTexts(tx, all)
+  const rows = all.map((each, index) => ({
     id: newId('payoutException', now),
     rail: each.rail,
     kind: each.kind,
@@ -95,7 +97,8 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
     currency: each.amount?.currency,
     account: each.account,
     booked_on: each.bookedOn,
-    bank_text: each.bankText == null ? null : storable(each.bankText),
+    bank_text: texts[index] && `\\x${texts[index].toString('hex')}`,
+    words: `${each.reference ?? ''} ${referenceLike(each.bankText ?? '')}`,
     reason_code: each.reasonCode,
     restriction: each.restriction,
     recovery_id: each.recoveryId,
@@ -103,22 +106,14 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
   // One parameter, since a bank file can open thousands.
   await sql`
     insert into payout_exceptions (id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id,
-                                   outcome, amount, currency, account, booked_on, bank_text, reason_code, restriction, recovery_id, opened_at)
+                                   outcome, amount, currency, account, booked_on, bank_text, names_ours, reason_code, restriction, recovery_id, opened_at)
     select id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id, outcome, amount,
-           currency, account, booked_on, bank_text, reason_code, restriction, recovery_id, ${now}
+           currency, account, booked_on, bank_text, holds_reference_of_ours(words), reason_code, restriction, recovery_id, ${now}
       from json_to_recordset(${JSON.stringify(rows)}::json)
         as e (id text, rail text, kind text, fingerprint text, reason text, bank_file_id text, line integer, reference text,
-              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, account text, booked_on date, bank_text text,
-              reason_code text, restriction text, recovery_id text)
+              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, account text, booked_on date, bank_text bytea,
+              words text, reason_code text, restriction text, recovery_id text)
         on conflict on constraint each_exception_opens_once do nothing`.execute(tx)
-}
-
-/** Of a text of the bank that is kept. */
-export const bankTextCharsMax = 1_000
-
-function storable(text: string): string {
-  const written = text.toWellFormed().replaceAll('\0', '')
-  return written.length <= bankTextCharsMax ? written : [...written].slice(0, bankTextCharsMax).join('')
 }
 
 type StandingExceptions = { rail: string; kinds: readonly ExceptionKind[]; found: readonly NewException[]; now: Date }
@@ -165,8 +160,18 @@ export async function listDifferences(
 
 export type Exception = Omit<
   Columns<'payoutExceptions'>,
-  'bankFileId' | 'fingerprint' | 'account' | 'restriction' | 'recoveryId' | 'closedByText' | 'ruleId'
+  | 'bankFileId'
+  | 'fingerprint'
+  | 'account'
+  | 'restriction'
+  | 'recoveryId'
+  | 'closedByText'
+  | 'ruleId'
+  | 'bankText'
+  | 'namesOurs'
 > & {
+  /** Null also once it was destroyed. */
+  bankText: string | null
   /** The batch that it is about, or that has its payment. */
   batchId: string | null
   fileName: string | null
@@ -208,16 +213,16 @@ export async function listAbout(
 }
 
 async function select(db: Reader, rest: ReturnType<typeof sql>): Promise<Exception[]> {
-  const { rows } = await sql<Exception>`
+  const { rows } = await sql<Omit<Exception, 'bankText'> & SealedText>`
     select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency,
-           e.booked_on, e.bank_text, e.reason_code,
+           e.booked_on, ${sealedText}, e.reason_code,
            e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note,
            (select o.person from payout_proposals o
              where o.subject = e.id and o.confirmed_in is null and o.ended_at is null) as proposed_by,
            coalesce((select id from payout_batches where message_id = e.reference and rail = e.rail),
                     (select p.batch_id from ${referencedPayouts} where f.reference = e.reference and p.rail = e.rail)) as batch_id
       from payout_exceptions e left join bank_files f on f.id = e.bank_file_id ${rest}`.execute(db)
-  return rows
+  return rows.map(row => withBankText(db, row))
 }
 
 /** How the exception with a fingerprint was closed; null while it is open, undefined if there is none. */

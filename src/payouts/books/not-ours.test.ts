@@ -170,13 +170,15 @@ test('a text that is too short, and a rail that is not there, are refused', asyn
 // Last, because of the settlement that nothing has posted.
 describe('the database refuses to close by its text', () => {
   /** Past the application. @returns how many it closed */
-  const closeInDatabase = async (where: string) =>
-    (
-      await scene.harness.pool.query(
-        `update payout_exceptions set closed_at = now(), closed_by = 'x', decision = 'ignore', closed_by_text = 'fenced'
-          where closed_at is null and bank_text like 'Fenced%' and ${where}`,
-      )
-    ).rowCount
+  const closeInDatabase = async (where: string) => {
+    const fenced = (await scene.open()).filter(({ bankText }) => bankText?.startsWith('Fenced'))
+    const { rowCount } = await scene.harness.pool.query(
+      `update payout_exceptions set closed_at = now(), closed_by = 'x', decision = 'ignore', closed_by_text = 'fenced'
+        where closed_at is null and id = any($1) and ${where}`,
+      [fenced.map(({ id }) => id)],
+    )
+    return rowCount
+  }
   const refusal = 'may be about a payment, batch or settlement of ours'
   const { sent, unpaid, given } = { sent: 9_011, unpaid: 9_020, given: 9_400 }
   let words: Record<string, string>

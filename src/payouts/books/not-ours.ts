@@ -4,7 +4,7 @@ import { conflict, problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import * as dues from '../../settlements/dues.ts'
 import { batchReferencesIn, referencesIn } from '../payments/reference.ts'
-import { bankTextCharsMax } from './exceptions.ts'
+import { bankTextCharsMax, type SealedText, sealedText, withBankText } from './bank-texts.ts'
 import { lockRail } from './rail-lock.ts'
 
 // Entries of a bank that are not ours, by a text that they have in common: the bank's charges, or other business on the same account.
@@ -121,8 +121,8 @@ async function divide(
   db: Reader,
   { rail, text, fingerprints }: { rail: string; text: string; fingerprints?: readonly string[] },
 ): Promise<{ notOurs: UndecidedEntry[]; keptCount: number }> {
-  const { rows } = await sql<UndecidedEntry>`
-    select e.id, e.reference, e.bank_text, e.currency,
+  const { rows } = await sql<Omit<UndecidedEntry, 'bankText'> & SealedText>`
+    select e.id, e.reference, e.rail, ${sealedText}, e.currency,
            case when e.outcome = 'paid' and e.amount > 0 then -e.amount else e.amount end as amount,
            (e.partner_id is not null or e.withdrawal_id is not null
             or exists (select from payout_proposals where subject = e.id)) as is_named
@@ -131,7 +131,10 @@ async function divide(
        and e.bank_text is not null and e.amount is not null
            ${fingerprints === undefined ? sql`` : sql`and e.fingerprint = any(${[...fingerprints]}::text[])`}
      order by e.id`.execute(db)
-  const matching = rows.filter(({ bankText }) => fold(bankText).includes(text))
+  const matching = rows.flatMap(row => {
+    const { bankText, ...entry } = withBankText(db, row)
+    return bankText !== null && fold(bankText).includes(text) ? [{ ...entry, bankText }] : []
+  })
   if (matching.length > countMax) throw conflict(`More than ${countMax} entries have this text; use a longer one`)
   const ours = await Ours.read(db, matching)
   const notOurs = matching.filter(entry => !ours.mayHave(entry))

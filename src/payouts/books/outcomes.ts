@@ -3,6 +3,7 @@ import { conflict } from '../../kernel/errors.ts'
 import type { Money } from '../../kernel/money.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
+import { openBankText, type SealedText, sealedText } from './bank-texts.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { byHandPrefix, type DecidedPayment, end, findPayout, lockPayout, refuseIfPayable } from './decided-payments.ts'
@@ -92,13 +93,13 @@ async function refuseIfCredited(
   db: Reader,
   { payout: { rail, reference }, amount }: { payout: DecidedPayment; amount: Money },
 ): Promise<void> {
-  const { rows } = await sql<{ id: string }>`
-    select id from payout_exceptions
-     where rail = ${rail} and closed_at is null and amount = ${amount.amount}
-       and (booked_on is not null or outcome = 'returned')
-       and (reference = ${reference} or bank_text ilike ${`%${reference}%`})
-     order by id limit 1`.execute(db)
-  const [found] = rows
+  const { rows } = await sql<{ id: string; reference: string | null } & SealedText>`
+    select e.id, e.reference, e.rail, ${sealedText} from payout_exceptions e
+     where e.rail = ${rail} and e.closed_at is null and e.amount = ${amount.amount}
+       and (e.booked_on is not null or e.outcome = 'returned')
+     order by e.id`.execute(db)
+  const names = (text: string | null) => text?.toUpperCase().includes(reference)
+  const found = rows.find(row => row.reference === reference || names(openBankText(db, row)))
   if (found !== undefined)
     throw conflict(`The exception ${found.id} is about the credit of ${reference}; decide that one`)
 }

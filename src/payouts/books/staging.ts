@@ -1,4 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { sealerOf } from '../../sealing/held.ts'
 import type { BankFileHead } from '../formats/bank-files.ts'
 import type { Keyed } from './record-keys.ts'
 
@@ -30,15 +31,18 @@ const recordsMax = 1_000
 export async function stage(tx: Tx, { fileId, staged }: { fileId: string; staged: Staged[] }): Promise<void> {
   if (staged.length === 0) return
   const blocks = inBlocks(staged)
+  const sealer = sealerOf(tx)
   // Texts without line breaks: as an array, every quotation mark in them would be escaped.
-  const lines = (of: (block: Block) => unknown) => blocks.map(block => toText(of(block))).join('\n')
+  const lines = (of: (block: Block) => string) => blocks.map(of).join('\n')
+  const sealed = ({ records }: Block) =>
+    sealer.seal(toText(records), { kind: 'bank-records', owner: fileId }).toString('hex')
   await sql`
     insert into staged_bank_records (bank_file_id, step, partner_id, place, record_count, head, records)
-    select ${fileId}, step, partner_id, place, record_count, head, records
+    select ${fileId}, step, partner_id, place, record_count, head, decode(records, 'hex')
       from rows from (unnest(${blocks.map(({ step }) => step)}::integer[]), unnest(${blocks.map(({ partnerId }) => partnerId)}::text[]),
                       unnest(${blocks.map(({ place }) => place)}::integer[]),
                       unnest(${blocks.map(({ records }) => records.length)}::integer[]),
-                      string_to_table(${lines(({ head }) => head)}, E'\n'), string_to_table(${lines(({ records }) => records)}, E'\n'))
+                      string_to_table(${lines(({ head }) => toText(head))}, E'\n'), string_to_table(${lines(sealed)}, E'\n'))
         as s (step, partner_id, place, record_count, head, records)`.execute(tx)
 }
 
@@ -65,7 +69,7 @@ export async function readStaged(
   { fileId, after }: { fileId: string; after: Block | undefined },
 ): Promise<Block[]> {
   const { step, partnerId, place } = after ?? { step: -1, partnerId: '', place: -1 }
-  const { rows } = await sql<Turn & { head: string; records: string }>`
+  const { rows } = await sql<Turn & { head: string; records: Buffer }>`
     select step, partner_id, place, head, records
       from (select *, sum(record_count) over (order by step, partner_id, place) as count_until
               from (select step, partner_id, place, record_count, head, records from staged_bank_records
@@ -73,7 +77,12 @@ export async function readStaged(
                      order by step, partner_id, place limit ${recordsMax}) next_ones) counted
      where count_until <= ${recordsMax}
      order by step, partner_id, place`.execute(db)
-  return rows.map(({ head, records, ...turn }) => ({ ...turn, head: fromText(head), records: fromText(records) }))
+  const opened = (records: Buffer) => sealerOf(db).open(records, { kind: 'bank-records', owner: fileId }).toString()
+  return rows.map(({ head, records, ...turn }) => ({
+    ...turn,
+    head: fromText(head),
+    records: fromText(opened(records)),
+  }))
 }
 
 /** Deletes blocks of one step and partner that are being applied, and counts their records as applied. */

@@ -1315,7 +1315,7 @@ export type ReleasedMember = {
 }
 
 export type Removal = {
-  kind: 'unusedIntents' | 'memberImports' | 'replays' | 'requests' | 'webhookDeliveries' | 'auditAddresses' | 'disclosures' | 'paymentEvidence'
+  kind: 'unusedIntents' | 'memberImports' | 'replays' | 'requests' | 'webhookDeliveries' | 'auditAddresses' | 'disclosures' | 'bankTexts' | 'paymentEvidence'
   at: Instant
   count: number
 }

@@ -1,0 +1,105 @@
+import { type Db, type Reader, sql } from '../../database/database.ts'
+import { paymentKeyOf } from '../../members/sealing.ts'
+import { sealerOf } from '../../sealing/held.ts'
+import { openMemberKey } from '../../sealing/member-keys.ts'
+import type { Old } from '../../worker/task.ts'
+
+// What a bank says in words about money that did not fit may hold names and accounts.
+
+/** What a bank says, and the payment of ours that it is about. */
+type Told = {
+  rail: string
+  bankText?: string | null
+  payout?: { partnerId: string; withdrawalId: string } | undefined
+}
+
+/** The member of a payment, with the wrapped key that seals what a bank says about it; null once it was destroyed. */
+type Payee = { partnerId: string; memberId: string; paymentKey: Buffer | null }
+
+/** The sealed text of an exception, with what opens it. */
+export type SealedText = { rail: string; sealedText: Buffer | null; payee: StoredPayee | null }
+
+/** As JSON, which has no bytes. */
+type StoredPayee = Omit<Payee, 'paymentKey'> & { paymentKey: string | null }
+
+/** SQL columns of the exception `e` for `openBankText`, beside its rail. */
+export const sealedText = sql<Omit<SealedText, 'rail'>>`
+  e.bank_text as sealed_text,
+  case when e.bank_text is not null and e.withdrawal_id is not null then (
+    select json_build_object('partnerId', w.partner_id, 'memberId', w.member_id,
+                             'paymentKey', encode(${paymentKeyOf('w', { memberId: 'member_id' })}, 'base64'))
+      from withdrawals w where w.partner_id = e.partner_id and w.id = e.withdrawal_id) end as payee`
+
+/** @returns null if there is no text, or the key of the payment's member was destroyed */
+export function openBankText(db: Reader, { rail, sealedText: sealed, payee }: SealedText): string | null {
+  if (sealed === null) return null
+  const sealer = sealerOf(db)
+  if (payee === null) return sealer.open(sealed, { kind: 'bank-text', owner: rail }).toString()
+  if (payee.paymentKey === null) return null
+  return openMemberKey(sealer, 'payment', Buffer.from(payee.paymentKey, 'base64'), payee).open(sealed, 'bank-text')
+}
+
+/** Replaces the sealed text of a row by the text. */
+export function withBankText<Row extends SealedText>(
+  db: Reader,
+  { sealedText: sealed, payee, ...row }: Row,
+): Omit<Row, 'sealedText' | 'payee'> & { bankText: string | null } {
+  return { ...row, bankText: openBankText(db, { rail: row.rail, sealedText: sealed, payee }) }
+}
+
+/** Seals what a bank says. @returns for each exception its sealed text; null if it has none, or the key of its member was destroyed */
+export async function sealBankTexts(db: Reader, all: readonly Told[]): Promise<(Buffer | null)[]> {
+  const payees = await readPayees(db, all)
+  const sealer = sealerOf(db)
+  return all.map(({ rail, bankText, payout }) => {
+    if (bankText == null) return null
+    const text = storable(bankText)
+    const payee = payout && payees.get(nameOf(payout))
+    if (payee === undefined) return sealer.seal(text, { kind: 'bank-text', owner: rail })
+    if (payee.paymentKey === null) return null
+    return openMemberKey(sealer, 'payment', payee.paymentKey, payee).seal(text, 'bank-text')
+  })
+}
+
+async function readPayees(db: Reader, all: readonly Told[]): Promise<Map<string, Payee>> {
+  const payouts = all.flatMap(({ payout, bankText }) => (payout === undefined || bankText == null ? [] : [payout]))
+  if (payouts.length === 0) return new Map()
+  const { rows } = await sql<Payee & { withdrawalId: string }>`
+    select w.partner_id, w.id as withdrawal_id, w.member_id, ${paymentKeyOf('w', { memberId: 'member_id' })} as payment_key
+      from unnest(${payouts.map(({ partnerId }) => partnerId)}::text[], ${payouts.map(({ withdrawalId }) => withdrawalId)}::text[])
+             as p (partner_id, withdrawal_id)
+      join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id`.execute(db)
+  return new Map(rows.map(row => [nameOf(row), row]))
+}
+
+function nameOf({ partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }): string {
+  return `${partnerId} ${withdrawalId}`
+}
+
+/** Of a text of the bank that is kept. */
+export const bankTextCharsMax = 1_000
+
+function storable(text: string): string {
+  const written = text.toWellFormed().replaceAll('\0', '')
+  return written.length <= bankTextCharsMax ? written : [...written].slice(0, bankTextCharsMax).join('')
+}
+
+/**
+ * The parts of a text that may be references of ours, for the database to look up: the text itself does not reach its log, nor the tables.
+ */
+export function referenceLike(text: string): string {
+  const plain = text.toUpperCase().replace(/[^A-Z0-9]/g, '')
+  return [...plain.matchAll(/(?=(MM[A-Z0-9]{14,15}))/g)].map(([, found]) => found).join(' ')
+}
+
+/** SQL that finds the exceptions that were closed before an instant, and still have the bank's words. */
+export const oldBankTexts = ({ before, countMax }: Old) => sql`
+  select id from payout_exceptions where bank_text is not null and closed_at < ${before} order by closed_at limit ${countMax}`
+
+/** Destroys the bank's words. Amounts and references stay. @returns how many were destroyed */
+export async function removeOldBankTexts(db: Db, old: Old): Promise<number> {
+  const { numAffectedRows } = await sql`
+    update payout_exceptions e set bank_text = null
+      from (${oldBankTexts(old)} for update skip locked) old where e.id = old.id`.execute(db)
+  return Number(numAffectedRows ?? 0n)
+}

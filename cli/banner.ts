@@ -6,7 +6,9 @@ export type Banner = {
   mode: Settings['MIDMONTH_MODE']
   roles: Roles
   address: string | undefined
-  database: Pick<Database, 'dataDir' | 'erasures' | 'keySource' | 'psqlHint'>
+  database: Pick<Database, 'dataDir' | 'erasures' | 'psqlHint'>
+  /** The installation's key and its place. */
+  installationKey: string
   /** The sandbox API key, if known. */
   key: string | undefined
   /** The token of a one-time link that signs in to the console of a sandbox. */
@@ -19,7 +21,7 @@ export type Banner = {
 
 /** Printed once the service is up: its address, the place of its data, and a first request to try. */
 export function banner(start: Banner): string {
-  const { mode, roles, address, database, key, consoleToken } = start
+  const { mode, roles, address, database, installationKey, key, consoleToken } = start
   const role = roles.api && roles.worker ? '' : roles.api ? ', API only' : ', worker only'
   const places = {
     API: address,
@@ -29,7 +31,7 @@ export function banner(start: Banner): string {
     Console: address && consoleToken && linkTo('sign-in', consoleToken, address),
     'Test key': key,
     Data: database.dataDir,
-    Key: 'file' in database.keySource ? `${database.keySource.file} (back it up apart from the data)` : undefined,
+    Key: `${installationKey} (back it up apart from the data)`,
     Erasures: `${database.erasures.journal} (back it up with every backup of the data)`,
     Database: database.psqlHint,
   }

@@ -14,7 +14,7 @@ import {
 } from '../src/operators/finding.ts'
 import { diagnose } from '../src/operators/findings.ts'
 import { openSealer } from '../src/sealing/installation-keys.ts'
-import { placeOf } from '../src/sealing/key-providers.ts'
+import { describeKey } from '../src/sealing/key-providers.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { countOf, printResult } from './print.ts'
@@ -81,6 +81,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
     if (tooNew !== undefined) return { sentence: tooNew, command: 'git pull && npm install --omit=dev' }
     // Before the transaction: the key may be in a service.
     const fault = await openSealer(db, keySource).then(() => undefined, reasonOf)
+    const name = fault === undefined ? await describeKey(keySource) : ''
     // One snapshot, so that the findings agree with each other; read only, so that looking changes nothing.
     return await db
       .transaction()
@@ -88,7 +89,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
       .setAccessMode('read only')
       .execute(async tx => ({
         isEmbedded: settings.DATABASE_URL === '',
-        installationKey: { place: placeOf(keySource), fault },
+        installationKey: { name, fault },
         erasureJournal: await inspectJournal(tx, erasures),
         ...(await readBooks(tx, { mode: settings.MIDMONTH_MODE, retention: retentionOf(settings), now })),
       }))

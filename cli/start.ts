@@ -3,6 +3,7 @@ import { readSettings, SettingsProblem } from '../src/config.ts'
 import { openDatabase, prepare, type Roles, run, systemClock } from '../src/main.ts'
 import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
+import { describeKey } from '../src/sealing/key-providers.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
 import { banner, farewell } from './banner.ts'
 import { offerSetUp } from './console-set-up.ts'
@@ -48,7 +49,20 @@ export const startCommand = new Command('start')
       const partnerId = (await listPartners(db)).at(-1)?.id
       if (roles.api && mode === 'live') await offerSetUp(database, { settings, address: running.address, log })
       log.flush()
-      writeLine(banner({ mode, roles, address: running.address, database, key, consoleToken, example, partnerId }))
+      const installationKey = await describeKey(database.keySource)
+      writeLine(
+        banner({
+          mode,
+          roles,
+          address: running.address,
+          database,
+          installationKey,
+          key,
+          consoleToken,
+          example,
+          partnerId,
+        }),
+      )
     } catch (error) {
       // Doesn't wait for `stop`: the error must be printed even if closing hangs.
       exitAfterFailedStart()

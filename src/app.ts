@@ -42,7 +42,7 @@ export async function buildApp(
     channels,
     // A move of a clock that takes longer is answered with 202, and continues.
     moveMsMax = 20_000,
-    installation = { railsFile: '', publicUrl: '', isEmbedded: false, retention: defaultRetention, keyPlace: '' },
+    installation = { railsFile: '', publicUrl: '', isEmbedded: false, retention: defaultRetention, keyName: '' },
   }: {
     hasDocs?: boolean
     fence?: Fence

@@ -19,6 +19,7 @@ import type { ApiContext, App } from './http/server/server.ts'
 import { currencies } from './kernel/money.ts'
 import { retentionOf } from './kernel/retention.ts'
 import type { Clock } from './kernel/time.ts'
+import { countMembersWithoutKeys, membersWithoutKeysInWords } from './members/key-checks.ts'
 import type { MetricsSource } from './metrics/metrics-source.ts'
 import type { Installation, InstallationContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
@@ -27,7 +28,7 @@ import { banksOn, fileRailsOf, type Rail } from './payouts/channels/rail.ts'
 import { openSimulatedBank } from './payouts/registry.ts'
 import { RequestLog } from './requests/recorder.ts'
 import { ensureInstallationKey, openSealer } from './sealing/installation-keys.ts'
-import { type KeySource, keySourceOf, placeOf } from './sealing/key-providers.ts'
+import { describeKey, type KeySource, keySourceOf } from './sealing/key-providers.ts'
 import { rotationOf, unfinishedRotations } from './sealing/rotation.ts'
 import type { Sealer } from './sealing/sealer.ts'
 import { Fence } from './webhooks/fence.ts'
@@ -197,7 +198,14 @@ export async function prepare(
   const erasedCount = await eraseAgain(db, erasures)
   if (erasedCount > 0) log.warn({ count: erasedCount }, 'erased members again that the database was restored with')
   await mendJournal(db, { erasures, log })
+  await warnOfMissingKeys(db, log)
   return sealer
+}
+
+/** Warns of members who were restored without their keys. */
+export async function warnOfMissingKeys(db: Db, log: Logger): Promise<void> {
+  const count = await countMembersWithoutKeys(db)
+  if (count > 0) log.warn({ count }, membersWithoutKeysInWords(count))
 }
 
 /** Warns if the journal of erasures has lost some, and writes them again. Best effort: erasing is refused without a writable journal. */
@@ -239,17 +247,17 @@ export async function operatorContext(
   const bankOf = banksOf(settings, rails)
   return {
     ...{ db, batchDb, withCopying, sealer, log, now: systemClock, mode: settings.MIDMONTH_MODE, erasures },
-    ...{ bankOf, rails, banks: banksOn(rails, bankOf), installation: installationOf(settings, { keySource }) },
+    ...{ bankOf, rails, banks: banksOn(rails, bankOf), installation: await installationOf(settings, { keySource }) },
   }
 }
 
-function installationOf(settings: Settings, { keySource }: Pick<Database, 'keySource'>): Installation {
+async function installationOf(settings: Settings, { keySource }: Pick<Database, 'keySource'>): Promise<Installation> {
   return {
     railsFile: settings.MIDMONTH_RAILS,
     publicUrl: settings.MIDMONTH_PUBLIC_URL,
     isEmbedded: settings.DATABASE_URL === '',
     retention: retentionOf(settings),
-    keyPlace: placeOf(keySource),
+    keyName: await describeKey(keySource),
   }
 }
 
@@ -313,7 +321,7 @@ export async function run(
             fence,
             rails,
             channels,
-            installation: installationOf(settings, database),
+            installation: await installationOf(settings, database),
           },
         )
       : await (await import('./http/server/health.ts')).buildHealthApp(context, {

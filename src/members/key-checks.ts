@@ -1,4 +1,5 @@
 import { type Reader, sql } from '../database/database.ts'
+import { countOf } from '../kernel/text.ts'
 import { sealerOf } from '../sealing/held.ts'
 import { openMemberKey } from '../sealing/member-keys.ts'
 
@@ -20,4 +21,32 @@ export async function openLatestKeys(db: Reader, { take }: { take: number }): Pr
     if (paymentKey !== null) openMemberKey(sealer, 'payment', paymentKey, owner)
   }
   return rows.length
+}
+
+const limits = {
+  // Of each partner. A backup of the keys that is older than the members lacks the latest.
+  latestMembersMax: 10,
+}
+
+/**
+ * Counts the members without a row of keys, who were restored from a later backup than `member_keys`. A look at each partner's latest
+ * members tells that there are none; only otherwise are all members counted.
+ */
+export async function countMembersWithoutKeys(db: Reader): Promise<number> {
+  const isMissing = sql`m.erased_at is null and not exists (
+    select from member_keys k where k.partner_id = m.partner_id and k.member_id = m.id)`
+  const { rows } = await sql`
+    select from partners p
+     cross join lateral (select * from members where partner_id = p.id order by id desc limit ${limits.latestMembersMax}) m
+     where ${isMissing} limit 1`.execute(db)
+  if (rows.length === 0) return 0
+  const counted = await sql<{ count: bigint }>`select count(*) as count from members m where ${isMissing}`.execute(db)
+  return Number(counted.rows[0]?.count ?? 0)
+}
+
+export function membersWithoutKeysInWords(count: number): string {
+  return (
+    `${countOf(count, 'member')} ${count === 1 ? 'has' : 'have'} no keys in member_keys, so what identifies them cannot be opened: ` +
+    'the table was restored from a backup that is older than the members; restore a later one (docs/operations/backups.md)'
+  )
 }

@@ -4,6 +4,7 @@ import { describeExcess } from '../database/grants.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
 import * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
+import { countMembersWithoutKeys } from '../members/key-checks.ts'
 import { listValidKeys } from '../partners/api-keys.ts'
 import { checkMode, listStates, type Mode } from '../partners/partners.ts'
 import { unansweredStatuses, unsentStatuses } from '../payouts/books/batch-lifecycle.ts'
@@ -12,6 +13,7 @@ import { listBrakes } from '../payouts/books/brakes.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import { listBegun } from '../payouts/books/import.ts'
 import * as railHolds from '../payouts/books/rail-holds.ts'
+import { listCopies } from '../sealing/key-copies.ts'
 import { listInstant } from '../tiers/tiers.ts'
 import { countOperators } from '../users/users.ts'
 import * as verifications from '../verification/verifications.ts'
@@ -32,6 +34,8 @@ const limits = {
 export async function readBooks(db: Reader, { mode, retention, now }: { mode: Mode; retention: Retention; now: Date }) {
   await checkMode(db, mode)
   return {
+    keyCopies: await listCopies(db),
+    membersWithoutKeys: await countMembersWithoutKeys(db),
     excess: await describeExcess(db),
     archiving: await readArchiving(db),
     defaultPartitions: await defaultPartitionsInUse(db),

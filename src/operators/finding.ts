@@ -9,6 +9,7 @@ import type { Difference } from '../payouts/books/exceptions.ts'
 import type { BegunImport } from '../payouts/books/import.ts'
 import type { RailHold } from '../payouts/books/rail-holds.ts'
 import type { Rail, RailFinding } from '../payouts/channels/rail.ts'
+import type { KeyCopy } from '../sealing/key-copies.ts'
 import type { listInstant } from '../tiers/tiers.ts'
 import type { Verification } from '../verification/verifications.ts'
 import type { listHealth } from '../webhooks/webhooks.ts'
@@ -48,8 +49,12 @@ export async function checkRails(rails: readonly Rail[]): Promise<CheckedRail[]>
 /** The facts from the database at one moment. */
 export type DatabaseFacts = {
   isEmbedded: boolean
-  /** Where the installation’s key is, and why it does not open what this database has sealed. */
-  installationKey: { place: string; fault: string | undefined }
+  /** The installation’s key and its place, and why it does not open what this database has sealed. */
+  installationKey: { name: string; fault: string | undefined }
+  /** The keys that open this database. */
+  keyCopies: readonly KeyCopy[]
+  /** Members who were restored without their keys. */
+  membersWithoutKeys: number
   /** Where the journal of erasures is, how many erasures it lacks that the database knows, and why it cannot be read. */
   erasureJournal: { place: string; unrecorded: number; fault: string | undefined } | undefined
   /** The rights of the program's role beyond those it needs. */

@@ -8,6 +8,7 @@ import { uk } from '../payouts/calendars/uk.ts'
 import { toRail as adyenToRail } from '../payouts/channels/adyen/configure.ts'
 import { toAdyenSettings } from '../payouts/channels/adyen/settings.ts'
 import { toRail as filesToRail } from '../payouts/channels/files/configure.ts'
+import type { KeyCopy } from '../sealing/key-copies.ts'
 import { type CheckedRail, checkRails, type DatabaseFacts, type SettingsFacts } from './finding.ts'
 import { diagnose } from './findings.ts'
 
@@ -18,7 +19,9 @@ const settings: SettingsFacts = {
 }
 const database: DatabaseFacts = {
   isEmbedded: false,
-  installationKey: { place: '/etc/midmonth/installation.key', fault: undefined },
+  installationKey: { name: '0f3a in /etc/midmonth/installation.key', fault: undefined },
+  keyCopies: [keyCopy('0f3a')],
+  membersWithoutKeys: 0,
   erasureJournal: { place: '/etc/midmonth/erasures.jsonl', unrecorded: 0, fault: undefined },
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
@@ -40,6 +43,10 @@ const database: DatabaseFacts = {
   overdueKinds: [],
   verification: undefined,
 }
+function keyCopy(provider: string): KeyCopy {
+  return { provider, numbers: [1], isComplete: true, createdAt: now }
+}
+
 const batch: Batch = {
   id: 'bat_1',
   messageId: 'MMB1',
@@ -149,9 +156,26 @@ test('archiving is fine while it works, a warning when it fails, and a hint when
 })
 
 test('the installation key is named for the backup, and is missing if it is not the key of the database', () => {
-  expect(said('key', {})[0]).toMatch(/^hint: Back up the installation’s key \(\/etc\/midmonth\/installation.key\)/)
+  expect(said('key', {})[0]).toMatch(
+    /^hint: Only the installation’s key 0f3a in \/etc\/midmonth\/installation.key opens/,
+  )
   const fault = 'This database needs another key'
-  expect(said('key', { installationKey: { place: '/key', fault } })).toEqual([`missing: ${fault}`])
+  expect(said('key', { installationKey: { name: '', fault } })).toEqual([`missing: ${fault}`])
+})
+
+test('a second key is fine, and a warning if it lacks the latest rotation', () => {
+  const escrow = keyCopy('7b21')
+  expect(said('key', { keyCopies: [keyCopy('0f3a'), escrow] })).toEqual([
+    'ok: The installation’s key is 0f3a in /etc/midmonth/installation.key; 1 more can open this database',
+  ])
+  expect(said('key', { keyCopies: [keyCopy('0f3a'), { ...escrow, isComplete: false }] })[0]).toMatch(
+    /^warning: 7b21 cannot open this database since its key was rotated/,
+  )
+})
+
+test('members who were restored without their keys are missing, with their number', () => {
+  expect(said('memberKeys', {})).toEqual(['ok: The latest members have their keys'])
+  expect(said('memberKeys', { membersWithoutKeys: 2 })[0]).toMatch(/^missing: 2 members have no keys in member_keys/)
 })
 
 test('the journal of erasures is named for the backup, and a warning if it was lost or cannot be read', () => {

@@ -29,13 +29,13 @@ const getFindings = operation({
   summary: 'Check what is missing before this installation can pay',
   success: { description: 'Everything that is missing, might go wrong or is fine.', schema: Findings },
   async read(reader, { receivedAt: now, context: { mode, rails, installation, erasures } }) {
-    const { isEmbedded, keyPlace, ...settings } = installation
+    const { isEmbedded, keyName, ...settings } = installation
     const findings = diagnose(
       { ...settings, now, mode, rails: await checkRails(rails) },
       {
         isEmbedded,
         // Without its key this process would not have started.
-        installationKey: { place: keyPlace, fault: undefined },
+        installationKey: { name: keyName, fault: undefined },
         erasureJournal: erasures && (await inspectJournal(reader, erasures)),
         ...(await readBooks(reader, { ...installation, mode, now })),
       },

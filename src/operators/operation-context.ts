@@ -21,6 +21,6 @@ export type Installation = {
   publicUrl: string
   isEmbedded: boolean
   retention: Retention
-  /** Where the installation’s key is. */
-  keyPlace: string
+  /** The installation’s key and its place. */
+  keyName: string
 }

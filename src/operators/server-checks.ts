@@ -1,5 +1,7 @@
 import type { Archiving } from '../database/durability.ts'
+import { membersWithoutKeysInWords } from '../members/key-checks.ts'
 import { overdueInWords } from '../retention/retention.ts'
+import type { KeyCopy } from '../sealing/key-copies.ts'
 import { type Check, type Facts, type Finds, hint, missing, warning } from './finding.ts'
 import { backupOverdue } from './overdue.ts'
 
@@ -56,14 +58,23 @@ export const serverChecks: readonly Check<Facts>[] = [
   },
   {
     name: 'key',
-    find: ({ installationKey: { place, fault } }) =>
+    find: ({ installationKey: { name, fault }, keyCopies }) =>
       fault === undefined
-        ? hint({
-            sentence: `Back up the installation’s key (${place}) apart from the database: without it webhooks, second factors and replays are lost`,
-            command: null,
-          })
+        ? keyOf(name, keyCopies)
         : missing({ sentence: fault, command: 'export MIDMONTH_INSTALLATION_KEY_FILE=FILE' }),
-    fine: () => 'The installation’s key is the key of this database',
+    fine: ({ installationKey: { name }, keyCopies }) =>
+      `The installation’s key is ${name}; ${keyCopies.length - 1} more can open this database`,
+  },
+  {
+    name: 'memberKeys',
+    find: ({ membersWithoutKeys: count }) =>
+      count === 0
+        ? null
+        : missing({
+            sentence: membersWithoutKeysInWords(count),
+            command: 'pg_restore --data-only --dbname="$DATABASE_OWNER_URL" member-keys.dump',
+          }),
+    fine: () => 'The latest members have their keys',
   },
   {
     name: 'erasures',
@@ -90,6 +101,20 @@ export const serverChecks: readonly Check<Facts>[] = [
   },
   { name: 'archiving', find: ({ archiving }) => archivingOf(archiving), fine: archivingInWords },
 ]
+
+function keyOf(name: string, copies: readonly KeyCopy[]): Finds {
+  const stale = copies.filter(({ isComplete }) => !isComplete)
+  if (stale.length > 0)
+    return warning({
+      sentence: `${stale.map(({ provider }) => provider).join(' and ')} cannot open this database since its key was rotated; copy the installation’s key again`,
+      command: 'midmonth installation-key copy --settings FILE',
+    })
+  if (copies.length > 1) return null
+  return hint({
+    sentence: `Only the installation’s key ${name} opens this database: back it up apart from the database, or keep a second one in escrow; without it members’ accounts, webhooks and second factors are lost`,
+    command: 'midmonth installation-key copy --file escrow.key',
+  })
+}
 
 function journalOf({ place, unrecorded, fault }: NonNullable<Facts['erasureJournal']>): Finds {
   if (fault !== undefined)

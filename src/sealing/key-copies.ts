@@ -40,6 +40,8 @@ export async function copyKeys(
 ): Promise<{ from: string; to: string; hasChanged: boolean }> {
   const { provider, keys } = await openKeys(db, from)
   const other = await createProvider(to)
+  if (other.id === provider.id)
+    throw new SettingsProblem(`Both settings name the key ${other.id}, so nothing needs to be copied`)
   const copies = await Promise.all(
     keys.map(async ({ number, key }) => {
       const wrapped = await other.wrap(key)

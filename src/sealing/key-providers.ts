@@ -90,6 +90,12 @@ export function placeOf(source: KeySource): string {
   return 'key' in source ? 'MIDMONTH_INSTALLATION_KEY' : source.file
 }
 
+/** Names the key and its place, to people. @throws SettingsProblem if the key cannot be used */
+export async function describeKey(source: KeySource): Promise<string> {
+  const provider = 'key' in source || 'file' in source ? await openProvider(source) : undefined
+  return provider === undefined ? placeOf(source) : `${provider.id} in ${placeOf(source)}`
+}
+
 /**
  * Opens the provider. Connects to nothing.
  * @returns undefined if the key file does not exist

@@ -22,6 +22,7 @@ import * as main from '../../src/main.ts'
 import { claimMode, listPartners } from '../../src/partners/partners.ts'
 import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
+import { describeKey } from '../../src/sealing/key-providers.ts'
 import { keySettings, keySource } from '../harness/installation-key.ts'
 import { freePort } from '../servers/free-port.ts'
 
@@ -248,6 +249,7 @@ export async function serve(
     roles,
     address: running.address,
     database,
+    installationKey: await describeKey(database.keySource),
     key,
     consoleToken: undefined,
     example,

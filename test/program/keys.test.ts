@@ -1,0 +1,190 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { keySettings } from '../harness/installation-key.ts'
+import { arnOf, awsUser, startKms } from '../servers/aws-kms.ts'
+import { freePort } from '../servers/free-port.ts'
+import type { KeyService } from '../servers/key-service.ts'
+import { startVault, vaultFaults, vaultToken } from '../servers/vault.ts'
+import { type Environment, get, midmonth, newDatabase, serve, tamper, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let folder: string
+let vault: Awaited<ReturnType<typeof startVault>>
+let kms: KeyService
+let onVault: Environment
+let onKms: Environment
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'midmonth-keys-'))
+  vault = await startVault({ keys: ['midmonth'] })
+  kms = await startKms({ keys: [arnOf('midmonth')] })
+  // The tests’ own environment has a key.
+  const none = { MIDMONTH_INSTALLATION_KEY: '' }
+  onVault = {
+    ...none,
+    MIDMONTH_VAULT_ADDRESS: vault.address,
+    MIDMONTH_VAULT_KEY: 'transit/midmonth',
+    MIDMONTH_VAULT_NAMESPACE: 'payroll',
+    MIDMONTH_VAULT_TOKEN: vaultToken,
+  }
+  onKms = {
+    ...none,
+    MIDMONTH_AWS_KMS_KEY: arnOf('midmonth'),
+    MIDMONTH_AWS_KMS_ENDPOINT: kms.address,
+    AWS_ACCESS_KEY_ID: awsUser.id,
+    AWS_SECRET_ACCESS_KEY: awsUser.secret,
+  }
+})
+afterAll(async () => {
+  await tidyUp()
+  await vault.stop()
+  await kms.stop()
+  await rm(folder, { recursive: true })
+})
+
+const vaultId = 'vault:payroll/transit/midmonth'
+
+/** Runs a command that must succeed. */
+async function done(args: string[], settings: Environment): Promise<string> {
+  const { code, stdout, stderr } = await midmonth(args, settings)
+  expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
+  return stdout
+}
+
+/** A command of the group, with JSON as its output. */
+const keys = async (args: string[], settings: Environment) =>
+  JSON.parse(await done(['installation-key', ...args, '--json'], settings))
+
+/** Writes the settings of a key to a file, as for `--settings`. */
+function settingsFile(name: string, settings: Environment): string {
+  const file = path.join(folder, name)
+  const given = Object.entries(settings).filter(([, value]) => value !== '')
+  writeFileSync(file, given.map(([setting, value]) => `${setting}='${value}'\n`).join(''), { mode: 0o600 })
+  return file
+}
+
+test('an installation begins with a key in Vault, and moves to AWS KMS while it serves', async () => {
+  const database = await newDatabase({ migrated: false })
+  const before = { ...database, ...onVault }
+  await done(['migrate'], before)
+  expect(await keys(['list'], before)).toMatchObject([{ key: vaultId, 'in use': true, complete: true }])
+  await done(['partner', 'create', 'Acme Couriers'], before)
+  const service = await serve(before)
+
+  const file = settingsFile('kms.env', onKms)
+  const said = await done(['installation-key', 'copy', '--settings', file], before)
+  expect(said).toContain(`The key ${arnOf('midmonth')} now opens this database too.`)
+  expect(said).toMatch(
+    /1\. Set MIDMONTH_AWS_KMS_KEY, MIDMONTH_AWS_KMS_ENDPOINT, remove MIDMONTH_VAULT_KEY, .*, and restart every process\.\n +Set MIDMONTH_ERASURE_JOURNAL=/,
+  )
+  expect(said).toContain(`midmonth installation-key remove ${vaultId}`)
+  expect(await keys(['copy', '--settings', file], before)).toMatchObject({ hasChanged: false })
+
+  const after = { ...database, ...onKms }
+  const restarted = await serve(after)
+  expect(await keys(['remove', vaultId], after)).toEqual({ key: vaultId, hasChanged: true })
+  for (const each of [service, restarted]) expect((await get({ ...each, key: 'none' })).status).toBe(401)
+  expect(await midmonth(['key', 'list', 'par_1'], before)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(
+      `needs the installation’s key ${arnOf('midmonth')}, but the settings choose Vault’s key transit/midmonth at ${vault.address}`,
+    ),
+  })
+  const audited = JSON.parse(await done(['audit', '--json'], after))
+  expect(
+    audited.entries
+      .map(({ action }: { action: string }) => action)
+      .filter((each: string) => /^installation/.test(each)),
+  ).toEqual(['installation_key.remove', 'installation_key.copy'])
+})
+
+test('a start without its key service says what is wrong and what to do, and shows no credentials', async () => {
+  const database = await newDatabase({ migrated: false })
+  await done(['migrate'], { ...database, ...onVault })
+  const start = async (settings: Environment) => {
+    const { code, stdout, stderr } = await midmonth(['partner', 'list'], { ...database, ...settings })
+    for (const secret of [vaultToken, awsUser.secret]) expect(stdout + stderr).not.toContain(secret)
+    return `${code} ${stderr}`
+  }
+  // Three attempts for each key of the installation.
+  vault.next.push(...Array.from({ length: 12 }, () => vaultFaults.sealed))
+  expect(await start(onVault)).toBe(`1 midmonth: Vault at ${vault.address} is sealed; unseal it, then try again\n`)
+  vault.next.length = 0
+  const MIDMONTH_VAULT_ADDRESS = `http://127.0.0.1:${await freePort()}`
+  expect(await start({ ...onVault, MIDMONTH_VAULT_ADDRESS })).toContain(
+    `1 midmonth: Vault at ${MIDMONTH_VAULT_ADDRESS} cannot be`,
+  )
+  expect(await start({ ...onVault, MIDMONTH_VAULT_TOKEN: 'hvs.old' })).toContain(
+    '2 midmonth: The key transit/midmonth at',
+  )
+  expect(await start(onKms)).toContain(
+    `2 midmonth: This database needs the installation’s key ${vaultId}, but the settings choose the AWS KMS key`,
+  )
+  expect(await start({ ...onVault, ...onKms })).toBe(
+    '2 midmonth: Set MIDMONTH_VAULT_KEY or MIDMONTH_AWS_KMS_KEY, not both: the installation has one key\n',
+  )
+  expect(await start({ ...onKms, MIDMONTH_VAULT_TOKEN: vaultToken })).toBe(
+    '2 midmonth: MIDMONTH_VAULT_TOKEN has no effect without MIDMONTH_VAULT_KEY\n',
+  )
+  expect(await start({ ...onVault, MIDMONTH_VAULT_ADDRESS: 'http://vault.example.com' })).toContain(
+    '2 midmonth: MIDMONTH_VAULT_ADDRESS must be like https://vault.example.com:8200',
+  )
+})
+
+test('a key in escrow is proved to open the database without changing it, and opens it once the first key is lost', async () => {
+  const database = await newDatabase({ hasDemo: true })
+  const escrow = path.join(folder, 'escrow.key')
+  const { to } = await keys(['copy', '--file', escrow], database)
+  const before = await keys(['list'], database)
+  // The drill needs nothing but the database and the key from escrow.
+  const lost = { ...database, MIDMONTH_INSTALLATION_KEY: Buffer.alloc(32, 'wrong').toString('base64') }
+  expect(await keys(['check', '--file', escrow], lost)).toEqual({ key: to, place: escrow, keys: 4, members: 25 })
+  expect(await keys(['list'], database)).toEqual(before)
+
+  const other = path.join(folder, 'other.key')
+  writeFileSync(other, `${Buffer.alloc(32, 'other').toString('base64')}\n`, { mode: 0o600 })
+  for (const file of [other, path.join(folder, 'none.key')])
+    expect(await midmonth(['installation-key', 'check', '--file', file], database)).toMatchObject({
+      ...{
+        code: 2,
+        stdout: '',
+        stderr: expect.stringMatching(/This database needs the installation’s key \w+ or \w+, but/),
+      },
+    })
+  const service = await serve({ ...database, MIDMONTH_INSTALLATION_KEY: '', MIDMONTH_INSTALLATION_KEY_FILE: escrow })
+  expect((await get(service, { path: '/v1/members?take=1' })).status).toBe(200)
+})
+
+test('members who were restored without their keys are named by migrate, every command and doctor, with their number', async () => {
+  const database = await newDatabase({ hasDemo: true })
+  const said = '2 members have no keys in member_keys, so what identifies them cannot be opened'
+  const findings = async () => JSON.parse((await midmonth(['doctor', '--json'], database)).stdout).findings
+  expect(JSON.stringify(await findings())).not.toContain('no keys in member_keys')
+  await tamper(
+    database,
+    'delete from member_keys where member_id in (select member_id from member_keys order by member_id desc limit 2)',
+  )
+  for (const command of [['migrate'], ['partner', 'list']])
+    expect(await midmonth(command, database)).toMatchObject({ code: 0, stderr: expect.stringContaining(said) })
+  expect(await findings()).toContainEqual(
+    expect.objectContaining({ check: 'memberKeys', level: 'missing', sentence: expect.stringContaining(said) }),
+  )
+})
+
+test('a file with settings is refused if others can read it, or if it chooses no key or more', async () => {
+  const database = await newDatabase()
+  const file = settingsFile('odd.env', { PORT: '8080', MIDMONTH_VAULT_KEY: 'transit/midmonth' })
+  const copy = async () => (await midmonth(['installation-key', 'copy', '--settings', file], database)).stderr
+  expect(await copy()).toBe(`midmonth: ${file}: PORT does not choose a key; see docs/operations/keys.md\n`)
+  settingsFile('odd.env', { MIDMONTH_VAULT_KEY: 'transit/midmonth' })
+  expect(await copy()).toContain('MIDMONTH_VAULT_KEY needs MIDMONTH_VAULT_ADDRESS')
+  settingsFile('odd.env', {})
+  expect(await copy()).toBe(`midmonth: ${file} chooses no key; see docs/operations/keys.md\n`)
+  settingsFile('odd.env', keySettings)
+  expect(await copy()).toMatch(/Both settings name the key \w+, so nothing needs to be copied/)
+  chmodSync(file, 0o640)
+  expect(await copy()).toContain('can be read by other users')
+})

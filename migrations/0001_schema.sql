@@ -1630,9 +1630,10 @@ create table payout_exceptions (
   reason_code text,
   -- A sentence for the operator.
   reason text not null,
-  -- The bank's own words about the money, sealed: about a payment of ours with the payment key of its member, otherwise with the
-  -- installation's key. Destroyed some time after the exception is closed.
+  -- The bank's own words about the money, sealed with the installation's key or, about a payment of ours, with the payment key of its
+  -- member. Destroyed some time after the exception is closed.
   bank_text bytea,
+  bank_text_about_member bytea,
   -- Whether the text or the reference had a reference of ours when the exception was opened; see holds_reference_of_ours.
   names_ours boolean not null default false,
   -- If a report could not be recorded: the exception whose decision recovers the payment.
@@ -1646,6 +1647,8 @@ create table payout_exceptions (
   closed_by_text text,
   rule_id id references payout_rules,
   constraint each_exception_opens_once unique (rail, fingerprint),
+  constraint one_key_seals_the_text check (num_nonnulls(bank_text, bank_text_about_member) <= 1),
+  constraint text_about_a_member_names_the_payment check (bank_text_about_member is null or withdrawal_id is not null),
   constraint closed_by_a_decision check ((closed_at is null) = (decision is null) and (closed_at is null) = (closed_by is null)),
   constraint closed_by_text_is_ignored_money check (
     closed_by_text is null or (decision = 'ignore' and kind in ('money_in', 'money_out', 'unmatched') and amount is not null
@@ -1653,7 +1656,8 @@ create table payout_exceptions (
   constraint rules_close_by_text check (rule_id is null or closed_by_text is not null)
 );
 create index payout_exceptions_open on payout_exceptions (id) where closed_at is null;
-create index payout_exceptions_with_text on payout_exceptions (closed_at) where bank_text is not null;
+create index payout_exceptions_with_text on payout_exceptions (closed_at)
+  where bank_text is not null or bank_text_about_member is not null;
 create index payout_exceptions_of_rules on payout_exceptions (rule_id) where rule_id is not null;
 
 -- Returns the amounts among some that a payment, batch or settlement of ours has. A payment or batch that was paid, and of which

@@ -145,7 +145,7 @@ const withheld = {
   members:
     'profile account emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint',
   operatorKeys: 'hash',
-  payoutExceptions: 'bankText',
+  payoutExceptions: 'bankText bankTextAboutMember',
   sandboxClockMoves: 'fingerprint',
   signInFailures: 'counter',
   stagedBankRecords: 'records',

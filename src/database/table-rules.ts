@@ -82,6 +82,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
       'reason',
       'amount',
       'bankText',
+      'bankTextAboutMember',
       'bookedOn',
       'closedAt',
       'closedBy',

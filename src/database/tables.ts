@@ -602,6 +602,7 @@ export type DB = {
     reasonCode: string | null
     reason: string
     bankText: Buffer | null
+    bankTextAboutMember: Buffer | null
     namesOurs: Generated<boolean>
     recoveryId: string | null
     openedAt: Date

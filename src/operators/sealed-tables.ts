@@ -1,6 +1,8 @@
 import { replaysTable } from '../idempotency/idempotency.ts'
 import { importKeysTable } from '../member-imports/import-key.ts'
 import { keysTable } from '../members/sealing.ts'
+import { bankTextsTable } from '../payouts/books/bank-texts.ts'
+import { stagedRecordsTable } from '../payouts/books/staging.ts'
 import type { SealedTable } from '../sealing/rewrap.ts'
 import { totpTable } from '../users/totp.ts'
 import { sealedTables as webhookTables } from '../webhooks/sealed.ts'
@@ -12,4 +14,6 @@ export const sealedTables: readonly SealedTable[] = [
   totpTable,
   ...webhookTables,
   replaysTable,
+  bankTextsTable,
+  stagedRecordsTable,
 ]

@@ -24,7 +24,7 @@ const tables: Record<RemovedKind, string> = {
   webhookDeliveries: 'webhook_deliveries',
   auditAddresses: 'audit_log where address is not null',
   disclosures: 'disclosures',
-  bankTexts: 'payout_exceptions where bank_text is not null',
+  bankTexts: 'payout_exceptions where bank_text is not null or bank_text_about_member is not null',
   paymentEvidence: 'member_erasures where payment_key_destroyed_at is null',
 }
 

@@ -8,6 +8,8 @@ import { keySource } from '../../test/harness/installation-key.ts'
 import { sql } from '../database/database.ts'
 import { publicKeyOf, signReceipt } from '../erasure/receipts.ts'
 import { sealedTables } from '../operators/sealed-tables.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
+import { readStaged, stage } from '../payouts/books/staging.ts'
 import * as totp from '../users/totp.ts'
 import { sealerOf } from './held.ts'
 import { openSealer } from './installation-keys.ts'
@@ -51,6 +53,12 @@ async function fillTables() {
     insert into users (id, email, name, is_operator, created_at)
     values (${user.id}, ${user.email}, 'U', true, ${harness.clock.now()})`.execute(harness.db)
   await harness.inTx(tx => totp.begin(tx, user))
+  const told = { rail: 'sepa', kind: 'money_in', reason: 'Money arrived', fingerprint: name, bankText: name } as const
+  await harness.inTx(tx => exceptions.open(tx, [told], harness.clock.now()))
+  const head = { message: 'camt.053', messageId: name, createdAt: null, account: null } as const
+  const record = { type: 'name-check', line: 1, messageId: name, reference: null, code: 'MTCH', key: name } as const
+  const staged = [{ step: 0, partnerId: '', place: 1, said: { head, record } }]
+  await harness.inTx(tx => stage(tx, { fileId: name, staged }))
   expect([endpoint.status, job.status]).toEqual([201, 202])
   return async () => {
     const member = await call('GET', `/v1/members/${memberId}`)
@@ -62,6 +70,8 @@ async function fillTables() {
     )
     const kind = { kind: 'totp-secret', owner: user.id } as const
     expect(sealerOf(harness.db).open(rows[0]?.totpSecret ?? Buffer.alloc(0), kind)).toHaveLength(20)
+    expect((await exceptions.list(harness.db, { take: 1_000 })).map(({ bankText }) => bankText)).toContain(name)
+    expect(await readStaged(harness.db, { fileId: name, after: undefined })).toMatchObject([{ records: [record] }])
     await harness.runTask('apply-member-imports')
     const results = await call('GET', `/v1/members/jobs/${job.body.jobId}/results`)
     expect(results.body.results).toMatchObject([{ outcome: 'Done', email: actions[0]?.email }])

@@ -46,16 +46,22 @@ test('words about a payment are lost with the payment key of its member', async 
 })
 
 test('words cannot be moved to another rail or payment', async () => {
-  const memberId = await harness.addMember({ available: 10_000 })
-  const payout = { partnerId: harness.partner.id, withdrawalId: await harness.withdraw({ memberId }) }
+  const payout = async () => {
+    const memberId = await harness.addMember({ available: 10_000 })
+    return { partnerId: harness.partner.id, withdrawalId: await harness.withdraw({ memberId }) }
+  }
   await open({ fingerprint: 'one', bankText: 'MIA SCHULZ' })
   await open({ fingerprint: 'on another rail', rail: 'bacs', bankText: 'Other' })
-  await open({ fingerprint: 'about a payment', bankText: 'Other', payout })
-  for (const fingerprint of ['on another rail', 'about a payment']) {
+  await open({ fingerprint: 'about a payment', bankText: 'MIA SCHULZ', payout: await payout() })
+  await open({ fingerprint: 'about another', bankText: 'Other', payout: await payout() })
+  for (const [from, to] of [
+    ['one', 'on another rail'],
+    ['about a payment', 'about another'],
+  ]) {
     await sql`
-      update payout_exceptions set bank_text = (select bank_text from payout_exceptions where fingerprint = 'one')
-       where fingerprint = ${fingerprint}`.execute(harness.db)
-    await expect(textOf(fingerprint)).rejects.toThrow('cannot be opened: it was changed or belongs elsewhere')
+      update payout_exceptions e set bank_text = o.bank_text, bank_text_about_member = o.bank_text_about_member
+        from payout_exceptions o where o.fingerprint = ${from} and e.fingerprint = ${to}`.execute(harness.db)
+    await expect(textOf(String(to))).rejects.toThrow('cannot be opened: it was changed or belongs elsewhere')
   }
 })
 

@@ -2,6 +2,7 @@ import { type Db, type Reader, sql } from '../../database/database.ts'
 import { paymentKeyOf } from '../../members/sealing.ts'
 import { sealerOf } from '../../sealing/held.ts'
 import { openMemberKey } from '../../sealing/member-keys.ts'
+import type { SealedTable } from '../../sealing/rewrap.ts'
 import type { Old } from '../../worker/task.ts'
 
 // What a bank says in words about money that did not fit may hold names and accounts.
@@ -16,7 +17,7 @@ type Told = {
 /** The member of a payment, with the wrapped key that seals what a bank says about it; null once it was destroyed. */
 type Payee = { partnerId: string; memberId: string; paymentKey: Buffer | null }
 
-/** The sealed text of an exception, with what opens it. */
+/** The sealed text of an exception, with what opens it. `payee` is null unless the text is about a member. */
 export type SealedText = { rail: string; sealedText: Buffer | null; payee: StoredPayee | null }
 
 /** As JSON, which has no bytes. */
@@ -24,11 +25,14 @@ type StoredPayee = Omit<Payee, 'paymentKey'> & { paymentKey: string | null }
 
 /** SQL columns of the exception `e` for `openBankText`, beside its rail. */
 export const sealedText = sql<Omit<SealedText, 'rail'>>`
-  e.bank_text as sealed_text,
-  case when e.bank_text is not null and e.withdrawal_id is not null then (
+  coalesce(e.bank_text, e.bank_text_about_member) as sealed_text,
+  case when e.bank_text_about_member is not null then (
     select json_build_object('partnerId', w.partner_id, 'memberId', w.member_id,
                              'paymentKey', encode(${paymentKeyOf('w', { memberId: 'member_id' })}, 'base64'))
       from withdrawals w where w.partner_id = e.partner_id and w.id = e.withdrawal_id) end as payee`
+
+/** SQL condition: the exception `e` has a text. */
+export const hasText = sql<boolean>`(e.bank_text is not null or e.bank_text_about_member is not null)`
 
 /** @returns null if there is no text, or the key of the payment's member was destroyed */
 export function openBankText(db: Reader, { rail, sealedText: sealed, payee }: SealedText): string | null {
@@ -47,17 +51,21 @@ export function withBankText<Row extends SealedText>(
   return { ...row, bankText: openBankText(db, { rail: row.rail, sealedText: sealed, payee }) }
 }
 
-/** Seals what a bank says. @returns for each exception its sealed text; null if it has none, or the key of its member was destroyed */
-export async function sealBankTexts(db: Reader, all: readonly Told[]): Promise<(Buffer | null)[]> {
+/** A text in the column of its key. */
+type Stored = { text: Buffer | null; aboutMember: Buffer | null }
+
+/** Seals what a bank says. @returns both null if there is no text, or the key of its member was destroyed */
+export async function sealBankTexts(db: Reader, all: readonly Told[]): Promise<Stored[]> {
   const payees = await readPayees(db, all)
   const sealer = sealerOf(db)
   return all.map(({ rail, bankText, payout }) => {
-    if (bankText == null) return null
+    if (bankText == null) return { text: null, aboutMember: null }
     const text = storable(bankText)
     const payee = payout && payees.get(nameOf(payout))
-    if (payee === undefined) return sealer.seal(text, { kind: 'bank-text', owner: rail })
-    if (payee.paymentKey === null) return null
-    return openMemberKey(sealer, 'payment', payee.paymentKey, payee).seal(text, 'bank-text')
+    if (payee === undefined) return { text: sealer.seal(text, { kind: 'bank-text', owner: rail }), aboutMember: null }
+    const { paymentKey } = payee
+    const key = paymentKey && openMemberKey(sealer, 'payment', paymentKey, payee)
+    return { text: null, aboutMember: key?.seal(text, 'bank-text') ?? null }
   })
 }
 
@@ -94,12 +102,20 @@ export function referenceLike(text: string): string {
 
 /** SQL that finds the exceptions that were closed before an instant, and still have the bank's words. */
 export const oldBankTexts = ({ before, countMax }: Old) => sql`
-  select id from payout_exceptions where bank_text is not null and closed_at < ${before} order by closed_at limit ${countMax}`
+  select e.id from payout_exceptions e where ${hasText} and e.closed_at < ${before} order by e.closed_at limit ${countMax}`
 
 /** Destroys the bank's words. Amounts and references stay. @returns how many were destroyed */
 export async function removeOldBankTexts(db: Db, old: Old): Promise<number> {
   const { numAffectedRows } = await sql`
-    update payout_exceptions e set bank_text = null
+    update payout_exceptions e set bank_text = null, bank_text_about_member = null
       from (${oldBankTexts(old)} for update skip locked) old where e.id = old.id`.execute(db)
   return Number(numAffectedRows ?? 0n)
+}
+
+/** For rotating the installation's key. */
+export const bankTextsTable: SealedTable = {
+  table: 'payout_exceptions',
+  key: [['id', 'text']],
+  columns: [{ name: 'bank_text', kind: 'bank-text' }],
+  owner: 'rail',
 }

@@ -97,7 +97,8 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
     currency: each.amount?.currency,
     account: each.account,
     booked_on: each.bookedOn,
-    bank_text: texts[index] && `\\x${texts[index].toString('hex')}`,
+    bank_text: inHex(texts[index]?.text),
+    bank_text_about_member: inHex(texts[index]?.aboutMember),
     words: `${each.reference ?? ''} ${referenceLike(each.bankText ?? '')}`,
     reason_code: each.reasonCode,
     restriction: each.restriction,
@@ -106,14 +107,19 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
   // One parameter, since a bank file can open thousands.
   await sql`
     insert into payout_exceptions (id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id,
-                                   outcome, amount, currency, account, booked_on, bank_text, names_ours, reason_code, restriction, recovery_id, opened_at)
+                                   outcome, amount, currency, account, booked_on, bank_text, bank_text_about_member, names_ours, reason_code, restriction, recovery_id, opened_at)
     select id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id, outcome, amount,
-           currency, account, booked_on, bank_text, holds_reference_of_ours(words), reason_code, restriction, recovery_id, ${now}
+           currency, account, booked_on, bank_text, bank_text_about_member, holds_reference_of_ours(words), reason_code, restriction, recovery_id, ${now}
       from json_to_recordset(${JSON.stringify(rows)}::json)
         as e (id text, rail text, kind text, fingerprint text, reason text, bank_file_id text, line integer, reference text,
-              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, account text, booked_on date, bank_text bytea,
+              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, account text, booked_on date, bank_text bytea, bank_text_about_member bytea,
               words text, reason_code text, restriction text, recovery_id text)
         on conflict on constraint each_exception_opens_once do nothing`.execute(tx)
+}
+
+/** Bytes as PostgreSQL reads them from JSON. */
+function inHex(bytes: Buffer | null | undefined): string | null {
+  return bytes == null ? null : `\\x${bytes.toString('hex')}`
 }
 
 type StandingExceptions = { rail: string; kinds: readonly ExceptionKind[]; found: readonly NewException[]; now: Date }
@@ -168,6 +174,7 @@ export type Exception = Omit<
   | 'closedByText'
   | 'ruleId'
   | 'bankText'
+  | 'bankTextAboutMember'
   | 'namesOurs'
 > & {
   /** Null also once it was destroyed. */

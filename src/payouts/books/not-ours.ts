@@ -4,7 +4,7 @@ import { conflict, problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import * as dues from '../../settlements/dues.ts'
 import { batchReferencesIn, referencesIn } from '../payments/reference.ts'
-import { bankTextCharsMax, type SealedText, sealedText, withBankText } from './bank-texts.ts'
+import { bankTextCharsMax, hasText, type SealedText, sealedText, withBankText } from './bank-texts.ts'
 import { lockRail } from './rail-lock.ts'
 
 // Entries of a bank that are not ours, by a text that they have in common: the bank's charges, or other business on the same account.
@@ -128,7 +128,7 @@ async function divide(
             or exists (select from payout_proposals where subject = e.id)) as is_named
       from payout_exceptions e
      where e.rail = ${rail} and e.closed_at is null and e.kind in ('money_in', 'money_out', 'unmatched')
-       and e.bank_text is not null and e.amount is not null
+       and ${hasText} and e.amount is not null
            ${fingerprints === undefined ? sql`` : sql`and e.fingerprint = any(${[...fingerprints]}::text[])`}
      order by e.id`.execute(db)
   const matching = rows.flatMap(row => {

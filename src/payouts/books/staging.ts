@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { sealerOf } from '../../sealing/held.ts'
+import type { SealedTable } from '../../sealing/rewrap.ts'
 import type { BankFileHead } from '../formats/bank-files.ts'
 import type { Keyed } from './record-keys.ts'
 
@@ -133,4 +134,17 @@ function restoreMarked(value: unknown): void {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
+}
+
+/** For rotating the installation's key. */
+export const stagedRecordsTable: SealedTable = {
+  table: 'staged_bank_records',
+  key: [
+    ['bank_file_id', 'text'],
+    ['step', 'integer'],
+    ['partner_id', 'text'],
+    ['place', 'integer'],
+  ],
+  columns: [{ name: 'records', kind: 'bank-records' }],
+  owner: 'bank_file_id',
 }

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 
 // Short enough not to delay other requests noticeably.
-const sliceMsMax = 10
+const sliceMsMax = 3
 
 /** `items.map(work)`, in slices of a few milliseconds, so that one large request does not block the event loop. */
 export async function mapInSlices<T, U>(items: readonly T[], work: (item: T, index: number) => U): Promise<U[]> {

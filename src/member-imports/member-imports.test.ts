@@ -547,7 +547,7 @@ test('a row that PostgreSQL refuses while the rest of the file is read fails the
 describe('while a job is applied', () => {
   test('it resumes after an interruption, and reports its progress', async () => {
     const partner = await employer()
-    const count = extent({ short: 1_200, long: 2_500 })
+    const count = extent({ short: 2_200, long: 4_500 })
     const rows = Array.from({ length: count }, (_, index) => row(`m${index}`))
     const { jobId } = (await upload(partner, file(minimal, ...rows))).body
     const counts = []
@@ -565,7 +565,7 @@ describe('while a job is applied', () => {
       })
       await expect(cut).rejects.toThrow('cut off')
     }
-    expect(counts).toEqual(extent({ short: [0, 1_000, count], long: [0, 1_000, 2_000, count] }))
+    expect(counts).toEqual(extent({ short: [0, 2_000, count], long: [0, 2_000, 4_000, count] }))
     const { rows: events } = await sql<{ count: number; resources: number }>`
       select count(*)::integer, count(distinct resource_id)::integer as resources from events
        where partner_id = ${partner.partner.id} and type = 'member.invited'`.execute(harness.db)

@@ -67,7 +67,7 @@ export function sealRow(key: ImportKey, row: number, fields: SealedFields): Buff
   return key.seal(JSON.stringify({ email, phone, workerId, dob, gender, accountDetails }), `row ${row}`)
 }
 
-function openRow(key: ImportKey, { row, sealed }: { row: number; sealed: Buffer }): SealedFields {
+export function openRow(key: ImportKey, { row, sealed }: { row: number; sealed: Buffer }): SealedFields {
   return JSON.parse(key.open(sealed, `row ${row}`))
 }
 

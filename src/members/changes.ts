@@ -95,7 +95,7 @@ type Writing = { partnerId: string; instructedAt: Date; now: Date }
  * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
  * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form, and their keys
- * @returns the number of rows, and the ids of those that were not invited: another member has the e-mail or the `workerId`
+ * @returns the ids of the members that were not invited: another member has the e-mail or the `workerId`
  */
 export async function inviteAll(
   tx: Tx,
@@ -106,7 +106,7 @@ export async function inviteAll(
     instructedAt,
     now,
   }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; instructedAt: Date; now: Date },
-): Promise<{ count: number; refusedIds: string[] }> {
+): Promise<string[]> {
   const partnerId = partner.id
   const writing = { partnerId, instructedAt, now }
   const emitted = events.emitFirstSql({
@@ -118,11 +118,7 @@ export async function inviteAll(
   })
   const status = partner.autoActivate ? 'active' : 'invited'
   const activated = partner.autoActivate ? sql`array(select id from invited)::text[]` : sql`array[]::text[]`
-  const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{
-    count: number
-    refusedIds: string[]
-    activatedIds: string[]
-  }>`
+  const insert = (unlessTaken: ReturnType<typeof sql>) => sql<{ refusedIds: string[]; activatedIds: string[] }>`
     with source as materialized (${source}), invited as (
       ${inserting(sql`source`, writing)} ${unlessTaken}
       returning id, tier
@@ -132,7 +128,7 @@ export async function inviteAll(
       insert into member_count_changes (partner_id, tier, status, change)
       select ${partnerId}, tier, ${status}, count(*) from invited group by tier
     ), ${emitted}
-    select (select count(*) from source)::integer as count, ${activated} as activated_ids,
+    select ${activated} as activated_ids,
            array(select id from source except all select id from invited)::text[] as refused_ids`
   // Conflicts are rare, and checking each row for one costs a quarter of the insert.
   await sql`savepoint invitation`.execute(tx)
@@ -144,10 +140,10 @@ export async function inviteAll(
       return await insert(sql`on conflict do nothing`).execute(tx)
     })
   await sql`release savepoint invitation`.execute(tx)
-  const { count = 0, refusedIds = [], activatedIds: memberIds = [] } = rows[0] ?? {}
+  const { refusedIds = [], activatedIds: memberIds = [] } = rows[0] ?? {}
   const takers = memberIds.map(memberId => ({ memberId, transition: 'activated' as const, isNew: false }))
   await makeTransitions(tx, takers, writing)
-  return { count, refusedIds }
+  return refusedIds
 }
 
 // The facts and the members, as the changes decided so far leave them.
@@ -284,7 +280,7 @@ async function writeWave(tx: Tx, wave: Change[], writing: Writing): Promise<void
   await recordCounts(tx, { partnerId, changes: wave })
   if (added.length > 0) {
     await sql`
-      with source as materialized (select * from ${newMembers(tx, { partnerId, members: added })}),
+      with source as materialized (select * from ${await newMembers(tx, { partnerId, members: added })}),
            added as (${inserting(sql`source`, writing)} returning id)
       ${insertingKeys(partnerId, { source: sql`source`, added: sql`added` })}`.execute(tx)
   }

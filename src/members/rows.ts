@@ -1,5 +1,6 @@
 import { type AccountColumns, toColumns } from '../bank-accounts/rules.ts'
 import { type Reader, sql } from '../database/database.ts'
+import { mapInSlices } from '../kernel/pace.ts'
 import { sealerOf } from '../sealing/held.ts'
 import {
   byColumn,
@@ -113,11 +114,11 @@ export function profileAssignments(source: string) {
 type StoredMember = Profile & { id: string }
 
 /** SQL for a relation of new members with their id, the columns of their profile and their new keys. */
-export function newMembers(db: Reader, { partnerId, members }: { partnerId: string; members: StoredMember[] }) {
+export async function newMembers(db: Reader, { partnerId, members }: { partnerId: string; members: StoredMember[] }) {
   const sealer = sealerOf(db)
   return relationOf(
     members,
-    members.map(member => sealNew(sealer, member, { partnerId, memberId: member.id })),
+    await mapInSlices(members, member => sealNew(sealer, member, { partnerId, memberId: member.id })),
   )
 }
 

@@ -1,6 +1,7 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import { openAccount, type StoredAccount, sealAccount } from '../bank-accounts/sealed-account.ts'
 import { type Reader, sql } from '../database/database.ts'
+import { mapInSlices } from '../kernel/pace.ts'
 import { snakeCase } from '../kernel/text.ts'
 import { sealerOf } from '../sealing/held.ts'
 import { createMemberKey, type MemberKey, type Owner, openMemberKey } from '../sealing/member-keys.ts'
@@ -72,7 +73,7 @@ export async function sealChanged(
      where partner_id = ${partnerId} and member_id = any(${members.map(({ id }) => id)}::text[])`.execute(db)
   const sealer = sealerOf(db)
   const found = new Map(rows.map(row => [row.memberId, row]))
-  return members.map(member => {
+  return await mapInSlices(members, member => {
     const owner = { partnerId, memberId: member.id }
     const { profileKey = null, paymentKey = null } = found.get(member.id) ?? {}
     if (profileKey === null || paymentKey === null) throw new Error(`${member.id} has no keys`)

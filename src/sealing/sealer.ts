@@ -1,5 +1,6 @@
-import { createHmac, createPrivateKey, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { createPrivateKey, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
+import { Hmac } from './hmac.ts'
 import type { KeyLease } from './key-lease.ts'
 
 /**
@@ -64,7 +65,7 @@ type Ring = {
   currentNumber: number
   browserKey: Buffer
   receiptKey: KeyObject
-  fingerprintKey: KeyObject
+  fingerprints: Hmac
 }
 
 /**
@@ -115,10 +116,7 @@ export class Sealer {
    */
   fingerprint(parts: readonly string[]): Buffer {
     this.#lease?.requireFresh()
-    return createHmac('sha256', this.#ring.fingerprintKey)
-      .update(JSON.stringify(parts))
-      .digest()
-      .subarray(0, fingerprintBytes)
+    return this.#ring.fingerprints.of(JSON.stringify(parts)).subarray(0, fingerprintBytes)
   }
 
   /** @throws Unavailable if the keys have not been read for 30 seconds, so that the current one may have been retired */
@@ -188,7 +186,7 @@ function ringOf(keys: readonly InstallationKey[]): Ring {
     sealing: new Map(sealing.map(({ number, key }) => [number, key])),
     currentNumber: used('sealing').number,
     browserKey: used('browsers').key,
-    fingerprintKey: createSecretKey(used('fingerprints').key),
+    fingerprints: new Hmac(used('fingerprints').key),
     receiptKey: createPrivateKey({
       key: Buffer.concat([ed25519Prefix, used('receipts').key]),
       format: 'der',

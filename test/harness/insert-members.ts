@@ -13,7 +13,7 @@ export async function insertMembers(
     ...{ email: `${member.id}@example.com`, ...member },
   }))
   await sql`
-    with source as materialized (select * from ${newMembers(db, { partnerId, members: added })}), keys as (
+    with source as materialized (select * from ${await newMembers(db, { partnerId, members: added })}), keys as (
       insert into member_keys (partner_id, member_id, profile_key, payment_key)
       select ${partnerId}, id, profile_key, payment_key from source
     )

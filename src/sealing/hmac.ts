@@ -12,9 +12,9 @@ export class Hmac {
   #inner: Buffer
 
   /** @param key at most 64 bytes */
-  constructor(key: Buffer) {
+  constructor(key: Uint8Array) {
     const block = Buffer.alloc(blockBytes)
-    key.copy(block)
+    block.set(key)
     this.#inner = Buffer.concat([block.map(byte => byte ^ 0x36), Buffer.alloc(1_024)])
     this.#outer = Buffer.concat([block.map(byte => byte ^ 0x5c), Buffer.alloc(hashBytes)])
   }

@@ -155,6 +155,28 @@ test('the file of an approved batch is exported and downloaded once; a second co
   ])
 })
 
+test('the file of a batch can be downloaded until the accounts of a member are no longer kept, and then the response says so', async () => {
+  const { id, payments } = await approved(5_000)
+  expect((await post(`/payout-batches/${id}/export`)).status).toBe(200)
+  const forget = (key: 'profile_key' | 'payment_key') =>
+    sql`
+      update member_keys set ${sql.ref(key)} = null
+       where member_id = (select member_id from withdrawals where id = ${payments[0]?.withdrawalId})`.execute(
+      harness.db,
+    )
+  const download = () => operator.call('GET', `/payout-batches/${id}/file?again=true`)
+  const whole = await download()
+  // As an erasure does at once, and at the end of the retention of payments.
+  await forget('profile_key')
+  expect((await download()).text).toBe(whole.text)
+  await forget('payment_key')
+  const refused = await download()
+  expect(problemOf(refused)).toEqual([409, 'Conflict', undefined])
+  expect(refused.body.issues[0].message).toBe(
+    'The file can no longer be written: it pays members who were erased, and their accounts are no longer kept',
+  )
+})
+
 test('the file of a batch that the worker delivered is downloaded only if a second copy is requested', async () => {
   const bank = new FileBank()
   const { id } = await batchOf(5_000)

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -34,6 +34,12 @@ const people = {
     ...{ workerId: 'CANARY-FILE-1', dob: '1974-04-14' },
     accountDetails: { accountHolder: 'Holder Canaryfile', iban: 'FR1420041010050500013M02606' },
   },
+  // Named only by the bank: payers, payees and the words of entries.
+  bank: {
+    ...{ email: 'bank@canary-bank.example', firstName: 'Bankfirst', lastName: 'Quuxbank', phone: '+447700900447' },
+    ...{ workerId: 'CANARY-BANK-1', dob: '1976-06-26' },
+    accountDetails: { accountHolder: 'Holder Canarybank', iban: 'NL91ABNA0417164300' },
+  },
   refused: {
     ...{ email: 'refused@canary-refused', firstName: 'Refusedfirst', lastName: 'Quuxrefused', phone: '+44 canary 77' },
     ...{ workerId: 'CANARY-REFUSED-1', dob: '2075-05-15' },
@@ -57,21 +63,49 @@ function foundIn(text: string): string[] {
   )
 }
 
+const sepa = {
+  ...{ name: 'sepa', type: 'sepa-file', currency: 'EUR', cutOff: '15:00', timeZone: 'Europe/Berlin' },
+  debtors: { default: { name: 'Acme GmbH', iban: 'DE75512108001245126199' } },
+}
+const ownIban = 'DE75512108001245126199'
+
+/** A bank's statement with money that fits nothing, whose payer and words name a person, and a payment to a member that came back. */
+function statement(reference: string): string {
+  const { email, firstName, lastName, phone, workerId, dob, accountDetails } = people.bank
+  const words = [firstName, lastName, email, phone, workerId, dob, accountDetails.iban].join(' ')
+  const party = (name: string) =>
+    `<${name}><Pty><Nm>${accountDetails.accountHolder}</Nm></Pty></${name}><${name}Acct><Id><IBAN>${accountDetails.iban}</IBAN></Id></${name}Acct>`
+  const entry = (number: number, kind: 'CRDT' | 'DBIT', id: string, more = '') =>
+    `<Ntry><Amt Ccy="EUR">1${number}.00</Amt><CdtDbtInd>${kind}</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-03-10</Dt></BookgDt>` +
+    `<AcctSvcrRef>B${number}</AcctSvcrRef><NtryDtls><TxDtls><Refs><EndToEndId>${id}</EndToEndId></Refs><RltdPties>${party('Dbtr')}${party('Cdtr')}</RltdPties>` +
+    `<RmtInf><Ustrd>${words}</Ustrd></RmtInf>${more}<AddtlTxInf>${words}</AddtlTxInf></TxDtls></NtryDtls><AddtlNtryInf>${words}</AddtlNtryInf></Ntry>`
+  const returned = `<RtrInf><Rsn><Cd>AC04</Cd></Rsn><AddtlInf>${words}</AddtlInf></RtrInf>`
+  return (
+    '<Document><BkToCstmrStmt><GrpHdr><MsgId>M1</MsgId><CreDtTm>2026-03-10T18:00:00Z</CreDtTm></GrpHdr>' +
+    `<Stmt><Id>1</Id><Acct><Id><IBAN>${ownIban}</IBAN></Id></Acct>${entry(1, 'CRDT', 'NOTPROVIDED')}${entry(2, 'DBIT', 'INVOICE-1')}` +
+    `${entry(3, 'CRDT', reference, returned)}</Stmt></BkToCstmrStmt></Document>`
+  )
+}
+
 let folder: string
+let bankFolder: string
 let receiver: Receiver
-let settings: { DATABASE_URL: string; DATABASE_OWNER_URL: string }
+let settings: { DATABASE_URL: string; DATABASE_OWNER_URL: string; MIDMONTH_RAILS: string }
 let service: Service
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'midmonth-privacy-'))
   receiver = await startReceiver()
-  settings = await newDatabase({ hasDemo: true })
+  bankFolder = mkdtempSync(path.join(tmpdir(), 'midmonth-privacy-bank-'))
+  const rails = path.join(bankFolder, 'rails.json')
+  writeFileSync(rails, JSON.stringify({ rails: [sepa] }))
+  settings = { ...(await newDatabase({ hasDemo: true })), MIDMONTH_RAILS: rails }
   service = await start({ ...settings, TMPDIR: folder, MIDMONTH_LOG_LEVEL: 'trace' })
   await live()
 })
 afterAll(async () => {
   await tidyUp()
   await receiver.stop()
-  rmSync(folder, { recursive: true })
+  for (const each of [folder, bankFolder]) rmSync(each, { recursive: true })
 })
 
 type Options = { body?: object | string; type?: string; headers?: Record<string, string> }
@@ -129,6 +163,12 @@ async function live(): Promise<void> {
   for (const accept of ['application/json', 'text/html'])
     await call('GET', `/v1/members/${memberId}/data-export`, { headers: { accept } })
   await refuse(memberId)
+  const file = path.join(bankFolder, 'camt053.xml')
+  writeFileSync(file, statement('MMABCDEFGHIJKLMN'))
+  expect(await midmonth(['payouts', 'import', 'sepa', file, '--as', 'Ada'], settings)).toMatchObject({
+    code: 0,
+    stdout: '3 records imported.\n',
+  })
   // Long enough for the bank and the webhooks of the sandbox.
   const paid = async () => receiver.bodies().some(({ type }) => type === 'withdrawal.paid')
   await call('POST', '/v1/sandbox/clock', { body: { by: 'PT12H' } })
@@ -216,6 +256,12 @@ test('no table holds personal data in plain form but the names of members and of
   expect([...found.keys()].toSorted()).toEqual(['member_import_rows', 'members'])
   const names = Object.values(people).flatMap(({ firstName, lastName }) => [firstName, lastName])
   expect([...found.values()].flat().filter(canary => !names.includes(canary))).toEqual([])
+})
+
+test('an operator reads what the bank wrote, which is sealed in the database', async () => {
+  const { stdout } = await midmonth(['payouts', 'exceptions', 'list', '--json'], settings)
+  expect(JSON.parse(stdout).exceptions).toHaveLength(3)
+  expect(foundIn(stdout)).toContain(people.bank.accountDetails.iban)
 })
 
 test('neither process arguments nor the temporary folder nor printed status have personal data', async () => {

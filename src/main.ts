@@ -202,10 +202,14 @@ export async function prepare(
   return sealer
 }
 
-/** Warns of members who were restored without their keys. */
+/** Warns of members who were restored without their keys. Best effort: looking must not block a start. */
 export async function warnOfMissingKeys(db: Db, log: Logger): Promise<void> {
-  const count = await countMembersWithoutKeys(db)
-  if (count > 0) log.warn({ count }, membersWithoutKeysInWords(count))
+  try {
+    const count = await countMembersWithoutKeys(db)
+    if (count > 0) log.warn({ count }, membersWithoutKeysInWords(count))
+  } catch (error) {
+    log.warn({ err: error }, 'cannot check whether members have their keys')
+  }
 }
 
 /** Warns if the journal of erasures has lost some, and writes them again. Best effort: erasing is refused without a writable journal. */

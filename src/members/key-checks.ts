@@ -1,6 +1,7 @@
 import { type Reader, sql } from '../database/database.ts'
 import { countOf } from '../kernel/text.ts'
 import { sealerOf } from '../sealing/held.ts'
+import { sealedWithKnownKey } from '../sealing/installation-keys.ts'
 import { openMemberKey } from '../sealing/member-keys.ts'
 
 /**
@@ -29,12 +30,13 @@ const limits = {
 }
 
 /**
- * Counts the members without a row of keys, who were restored from a later backup than `member_keys`. A look at each partner's latest
- * members tells that there are none; only otherwise are all members counted.
+ * Counts the members whose keys are missing, or sealed with a key that was rotated away: `member_keys` was restored from a backup that is
+ * older than the members. A look at each partner's latest members tells that there are none; only otherwise are all members counted.
  */
 export async function countMembersWithoutKeys(db: Reader): Promise<number> {
   const isMissing = sql`m.erased_at is null and not exists (
-    select from member_keys k where k.partner_id = m.partner_id and k.member_id = m.id)`
+    select from member_keys k where k.partner_id = m.partner_id and k.member_id = m.id
+       and (k.profile_key is null or ${sealedWithKnownKey('k.profile_key')}))`
   const { rows } = await sql`
     select from partners p
      cross join lateral (select * from members where partner_id = p.id order by id desc limit ${limits.latestMembersMax}) m
@@ -46,7 +48,7 @@ export async function countMembersWithoutKeys(db: Reader): Promise<number> {
 
 export function membersWithoutKeysInWords(count: number): string {
   return (
-    `${countOf(count, 'member')} ${count === 1 ? 'has' : 'have'} no keys in member_keys, so what identifies them cannot be opened: ` +
-    'the table was restored from a backup that is older than the members; restore a later one (docs/operations/backups.md)'
+    `${countOf(count, 'member')} ${count === 1 ? 'has' : 'have'} no keys in member_keys that open, so what identifies them is lost: ` +
+    'the table is from a backup older than the members or the last rotation; restore a later one (docs/operations/backups.md)'
   )
 }

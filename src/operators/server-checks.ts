@@ -59,9 +59,7 @@ export const serverChecks: readonly Check<Facts>[] = [
   {
     name: 'key',
     find: ({ installationKey: { name, fault }, keyCopies }) =>
-      fault === undefined
-        ? keyOf(name, keyCopies)
-        : missing({ sentence: fault, command: 'export MIDMONTH_INSTALLATION_KEY_FILE=FILE' }),
+      fault === undefined ? keyOf(name, keyCopies) : missing({ sentence: fault, command: null }),
     fine: ({ installationKey: { name }, keyCopies }) =>
       `The installation’s key is ${name}; ${keyCopies.length - 1} more can open this database`,
   },

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import type { RawBuilder } from 'kysely'
 import { SettingsProblem } from '../config.ts'
 import { type Db, originOf, type Reader, sql } from '../database/database.ts'
 import { keyBytes } from './aes-gcm.ts'
@@ -136,4 +137,9 @@ async function readRows(db: Reader): Promise<KeyRow[]> {
       from installation_keys k join installation_key_uses u on u.number = k.number
      order by k.number, k.provider`.execute(db)
   return rows
+}
+
+/** Whether a sealed value names a key that the database still has. The second byte of a value is the number of its key. */
+export function sealedWithKnownKey(column: string): RawBuilder<boolean> {
+  return sql`get_byte(${sql.ref(column)}, 1) = any(array(select number from installation_keys))`
 }

@@ -317,6 +317,7 @@ test('the commands of the page about the installation’s key work as written: a
   const values = { 'new-key.env': newKey ?? '', 'escrow.key': escrow ?? '', OLD_KEY: first.key }
   const printed: string[] = []
   for (const block of blocksOf(await readFile(path.join(checkout, 'docs/operations/keys.md'), 'utf8'), 'sh')) {
+    if (isListed(block)) continue
     if (block.includes('OLD_KEY')) Object.assign(env, moved)
     printed.push(...(await runLines(block, { values, env })))
   }
@@ -356,6 +357,8 @@ test('"Personal data" works as written: a page with everything about one person'
 
 /** Blocks that a test cannot run, by first line, with the reason. */
 const notRun: Record<string, string> = {
+  'midmonth installation-key rotate':
+    'Waits for a minute and a half, until every process has read the keys. src/sealing/rotation.test.ts rotates.',
   'midmonth operator create ada@example.com --name "Ada Lovelace"':
     'Asks for a password without echo. test/program/console.test.ts does both on a terminal.',
   'sudo ln -s "$PWD/cli/launch.mjs" /usr/local/bin/midmonth':

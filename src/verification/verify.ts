@@ -18,7 +18,7 @@ import {
   unsealedSpans,
   withdrawalsOf,
 } from './slices.ts'
-import { inSnapshot, walkKeys, walkMembers, walkTimes } from './walks.ts'
+import { inSnapshot, inSnapshots, walkKeys, walkMembers, walkTimes } from './walks.ts'
 
 /** One rule of the books, recomputed from the rows. `disagreement` is the first row that breaks it. */
 export type Check = { name: string; rule: string; disagreement: Disagreement | null }
@@ -132,8 +132,7 @@ async function checkTransfers(db: Reader, { due, spans, isWhole }: Due): Promise
 async function checkPartners(db: Reader, { due, spans, partnerId }: Due): Promise<Broken> {
   const broken = new Broken()
   const ofPartner = (id: RawBuilder<unknown>) => (partnerId === undefined ? sql`true` : sql`${id} = ${partnerId}`)
-  for (const part of broken.ofRules(due, { partners: [{ ofPartner, unsealed: unsealed(spans) }] }))
-    await inSnapshot(db, part)
+  await inSnapshots(db, broken.ofRules(due, { partners: [{ ofPartner, unsealed: unsealed(spans) }] }))
   return broken
 }
 

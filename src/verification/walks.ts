@@ -23,16 +23,29 @@ export async function allowLongReads(tx: Reader): Promise<void> {
 }
 
 // A snapshot of this age delays vacuum by less than autovacuum's own pauses. Long steps are faster: they read whole partitions in order.
-const snapshotMs = { short: 5_000, long: 20_000 }
+// A part that begins while its predecessor's snapshot is young shares it: books that are small need few transactions.
+const snapshotMs = { young: 1_000, short: 5_000, long: 20_000 }
 
-/** Takes the parts of a step, each in its own snapshot. @returns the size of the next step, by the snapshot that took longest */
-async function inSnapshots(db: Reader, size: number, parts: Work[]): Promise<number> {
+/** Takes parts of the books in turn, in snapshots of some seconds. @returns how long the longest snapshot took, in milliseconds */
+export async function inSnapshots(db: Reader, parts: Work[]): Promise<number> {
   let longestMs = 0
-  for (const part of parts) {
+  const left = parts.values()
+  for (let next = left.next(); !next.done; ) {
     const startMs = performance.now()
-    await inSnapshot(db, part)
+    await inSnapshot(db, async reader => {
+      do {
+        await next.value?.(reader)
+        next = left.next()
+      } while (!next.done && performance.now() - startMs < snapshotMs.young)
+    })
     longestMs = Math.max(longestMs, performance.now() - startMs)
   }
+  return longestMs
+}
+
+/** Takes the parts of a step. @returns the size of the next step, by the snapshot that took longest */
+async function takeStep(db: Reader, size: number, parts: Work[]): Promise<number> {
+  const longestMs = await inSnapshots(db, parts)
   return longestMs < snapshotMs.short ? size * 2 : longestMs > snapshotMs.long ? Math.ceil(size / 2) : size
 }
 
@@ -64,7 +77,7 @@ export async function walkTimes(db: Reader, span: Span, partsOf: (step: Span) =>
   const { first, last } = await inSnapshot(db, reader => timesOf(reader, span))
   let step: Span = { ...span, to: span.from ?? first }
   for (let hours = Math.ceil((last.getTime() - first.getTime()) / hourMs / steps) + 1; ; ) {
-    if (step.from !== step.to) hours = await inSnapshots(db, hours, partsOf(step))
+    if (step.from !== step.to) hours = await takeStep(db, hours, partsOf(step))
     if (step.to === null) return
     const to = new Date(step.to.getTime() + hours * hourMs)
     step = { ...span, from: step.to, to: to > last ? null : to }
@@ -95,7 +108,7 @@ export async function walkMembers(
   for (let count = members; ; ) {
     const range: Omit<MemberRange, 'to'> = { partnerIds, from, after }
     const to: Key | null = await findMember(db, range, count)
-    count = await inSnapshots(db, count, partsOf({ ...range, to }))
+    count = await takeStep(db, count, partsOf({ ...range, to }))
     if (to === null) return
     after = to
   }
@@ -114,6 +127,6 @@ export async function walkKeys(db: Reader, keys: Key[], partsOf: (keys: Key[]) =
   for (let done = 0, count = 1; done < keys.length; ) {
     const chunk = keys.slice(done, done + count)
     done += chunk.length
-    count = Math.min(await inSnapshots(db, count, partsOf(chunk)), 10_000)
+    count = Math.min(await takeStep(db, count, partsOf(chunk)), 10_000)
   }
 }

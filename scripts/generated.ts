@@ -12,6 +12,8 @@ import { type ProblemName, problems } from '../src/kernel/errors.ts'
 import { exampleId } from '../src/kernel/ids.ts'
 import { retentionKinds } from '../src/kernel/retention.ts'
 import { systemClock } from '../src/main.ts'
+import { processMetrics } from '../src/metrics/process-metrics.ts'
+import { installationMetrics } from '../src/operators/installation-metrics.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
 import { createKeys, Sealer } from '../src/sealing/sealer.ts'
 import type { Tier } from '../src/tiers/rules.ts'
@@ -44,6 +46,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'src/site/member-page/midmonth-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
+    'docs/reference/metrics.md': metricsTable(),
     'docs/reference/retention.md': retentionTable(),
     'docs/reference/settings.md': settingsTable(),
     'docs/reference/test-values.md': testValues(),
@@ -232,6 +235,39 @@ contain until they are deleted.
 ${rows.join('\n')}
 
 An expired or cancelled intent that was removed is a \`NotFound\`.
+`
+}
+
+function metricsTable(): string {
+  const table = (metrics: readonly { name: string; help: string; labelNames: readonly string[] }[]) =>
+    [
+      '| Name | Labels | Meaning |\n|---|---|---|',
+      ...metrics.map(
+        ({ name, help, labelNames }) =>
+          `| \`${name}\` | ${labelNames.map(label => `\`${label}\``).join(', ') || '–'} | ${help} |`,
+      ),
+    ].join('\n')
+  return `# Metrics
+
+Generated from src/metrics/process-metrics.ts and src/operators/installation-metrics.ts by \`npm run generate\`. Do not edit.
+
+[Running Midmonth](../operations/running.md) says where \`GET /metrics\` is served. Names that end with \`_total\` are counters, and
+\`midmonth_http_request_duration_seconds\`, \`midmonth_batch_commands\` and \`midmonth_task_duration_seconds\` are histograms; the others are
+gauges. Amounts are in minor units, and timestamps in seconds since 1970. A gauge without a value is left out.
+
+## Of each process
+
+The metrics of the runtime, such as \`process_resident_memory_bytes\` and \`nodejs_eventloop_lag_p99_seconds\`, are those of
+[prom-client](https://github.com/siimon/prom-client).
+
+${table(Object.values(processMetrics))}
+
+## Of the installation
+
+These are the same in each process, except for \`midmonth_clock_offset_seconds\`: take their \`max\`. They are left out while
+the database cannot be read.
+
+${table(installationMetrics)}
 `
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startHarness } from '../../test/harness/harness.ts'
+import { sql } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { defaultRetention } from '../kernel/retention.ts'
 import { beat } from '../worker/heartbeats.ts'
@@ -46,6 +47,33 @@ test('floats are named by partner, and those beyond the two hundredth are added 
   expect(samples).toHaveLength(201)
   expect(samples).toContain(`{partner="${partnerIds[100]}",currency="GBP"} 20000`)
   expect(samples.at(-1)).toBe('{partner="other",currency="GBP"} 40000')
+})
+
+test('an endpoint that was given up is not counted among those that their partner disabled', async () => {
+  const urls = ['healthy', 'failing', 'given-up', 'disabled'].map(name => `https://${name}.example.com/hook`)
+  for (const url of urls) {
+    const { status } = await harness.call('POST', '/v1/webhooks', { body: { url, types: ['withdrawal.paid'] } })
+    expect(status).toBe(201)
+  }
+  const change = (name: string, values: string) =>
+    sql`update webhook_endpoints set ${sql.raw(values)} where url like ${`%//${name}.%`}`.execute(harness.ownerDb)
+  await change('failing', 'failing_since = now()')
+  await change('given-up', "enabled = false, disabled_reason = 'failing', failing_since = now()")
+  await change('disabled', "enabled = false, disabled_reason = 'requested'")
+  expect(await samplesOf('webhook_endpoints')).toEqual([
+    '{state="healthy"} 1',
+    '{state="failing"} 1',
+    '{state="given_up"} 1',
+    '{state="disabled"} 1',
+  ])
+})
+
+test('a database without replicas has 0, so that a lost replica is noticed, and its clock is compared with ours', async () => {
+  expect(await samplesOf('database_replicas')).toContain('{state="sync"} 0')
+  const before = Number((await samplesOf('clock_offset_seconds'))[0])
+  harness.clock.advance({ minutes: 1 })
+  const after = Number((await samplesOf('clock_offset_seconds'))[0])
+  expect(after - before).toBeGreaterThan(30)
 })
 
 test('what has no value yet is left out, so that it is not taken for 0', async () => {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { Gauge, Registry } from 'prom-client'
 import { readLastBackup } from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
@@ -27,9 +28,13 @@ const limits = {
 }
 
 async function readFacts(db: Reader, { retention, now }: Asked) {
-  const { rows } = await sql<{ bytes: bigint }>`select pg_database_size(current_database()) as bytes`.execute(db)
+  const { rows } = await sql<{ bytes: bigint; at: Date }>`
+    select pg_database_size(current_database()) as bytes, clock_timestamp() as at`.execute(db)
+  const [database] = rows
+  assert(database !== undefined)
   return {
-    databaseBytes: Number(rows[0]?.bytes ?? 0),
+    databaseBytes: Number(database.bytes),
+    clockOffsetMs: now.getTime() - database.at.getTime(),
     replicas: await readReplicas(db),
     archiving: await readArchiving(db),
     defaultPartitions: await defaultPartitionsInUse(db),
@@ -40,6 +45,7 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
     batches: await batches.countUnsettled(db),
     batchesToApprove: await batches.countWaiting(db),
     openExceptions: await exceptions.countOpen(db),
+    oldestExceptionAt: await exceptions.findOldestOpen(db),
     differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
     importing: await listBegun(db),
     brakes: await listBrakes(db),
@@ -65,7 +71,7 @@ async function readReplicas(db: Reader): Promise<{ name: string; state: string |
 
 type Sample = { labels?: Record<string, string>; value: number }
 
-/** The gauges of the installation: the same in each process. Amounts are in minor units, times in seconds since 1970. */
+/** The gauges of the installation: the same in each process, except for its clock. Amounts are in minor units, times in seconds since 1970. */
 const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts, asked: Asked) => Sample[] }[] = [
   {
     name: 'info',
@@ -131,6 +137,15 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     of: ({ batches: all }) => all.map(({ rail, status, count }) => ({ labels: { rail, status }, value: count })),
   },
   {
+    name: 'payout_batches_oldest_cut_off_timestamp_seconds',
+    help: 'The oldest cut-off of payout batches that take no more payments and are not settled.',
+    labels: ['rail', 'status'],
+    of: ({ batches: all }) =>
+      all.flatMap(({ rail, status, oldestCutOffAt }) =>
+        oldestCutOffAt === null ? [] : [{ labels: { rail, status }, value: seconds(oldestCutOffAt) }],
+      ),
+  },
+  {
     name: 'payout_batches_waiting_for_approval',
     help: 'Payout batches that wait for approval.',
     of: ({ batchesToApprove }) => one(batchesToApprove),
@@ -139,6 +154,11 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     name: 'payout_exceptions_open',
     help: 'Open payout exceptions.',
     of: ({ openExceptions }) => one(openExceptions),
+  },
+  {
+    name: 'payout_exceptions_oldest_open_timestamp_seconds',
+    help: 'When the oldest open payout exception was created.',
+    of: ({ oldestExceptionAt }) => times(oldestExceptionAt),
   },
   {
     name: 'bank_differences_open',
@@ -190,13 +210,11 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
   },
   {
     name: 'webhook_endpoints',
-    help: 'Webhook endpoints, by state.',
+    help: 'Webhook endpoints, by state: given_up were disabled because they failed, disabled by their partner.',
     labels: ['state'],
     of: ({ endpoints }) => {
-      const stateOfEndpoint = ({ enabled, failingSince }: Facts['endpoints'][number]) =>
-        enabled ? (failingSince === null ? 'healthy' : 'failing') : 'disabled'
       const states = endpoints.map(stateOfEndpoint)
-      return ['healthy', 'failing', 'disabled'].map(state => ({
+      return ['healthy', 'failing', 'given_up', 'disabled'].map(state => ({
         labels: { state },
         value: states.filter(each => each === state).length,
       }))
@@ -231,10 +249,19 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     of: ({ databaseBytes }) => one(databaseBytes),
   },
   {
+    name: 'clock_offset_seconds',
+    help: 'How far the clock of this process is ahead of the clock of the database.',
+    of: ({ clockOffsetMs }) => one(clockOffsetMs / 1_000),
+  },
+  {
     name: 'database_replicas',
     help: 'Replicas that stream from the database, by how their commits are waited for.',
     labels: ['state'],
-    of: ({ replicas }) => sums(replicas.map(({ state }) => ({ labels: { state: state ?? 'unknown' }, value: 1 }))),
+    of: ({ replicas }) =>
+      ['async', 'potential', 'sync', 'quorum', 'unknown'].map(state => ({
+        labels: { state },
+        value: replicas.filter(each => (each.state ?? 'unknown') === state).length,
+      })),
   },
   {
     name: 'database_replica_lag_seconds',
@@ -273,6 +300,11 @@ function stateOf({ paused, suspendedAt }: Facts['partners'][number]): string {
   return suspendedAt !== null ? 'suspended' : paused ? 'paused' : 'active'
 }
 
+function stateOfEndpoint({ enabled, failingSince, disabledReason }: Facts['endpoints'][number]): string {
+  if (enabled) return failingSince === null ? 'healthy' : 'failing'
+  return disabledReason === 'failing' || disabledReason === 'gone' ? 'given_up' : 'disabled'
+}
+
 /** Adds up the samples with the same labels. */
 function sums(samples: Sample[]): Sample[] {
   const found = new Map<string, Sample>()
@@ -293,6 +325,13 @@ function byPartner({ floats }: Facts, value: (each: Facts['floats'][number]) => 
     }),
   )
 }
+
+/** The gauges of the installation, for the reference. */
+export const installationMetrics = gauges.map(({ name, help, labels = [] }) => ({
+  name: `midmonth_${name}`,
+  help,
+  labelNames: labels,
+}))
 
 /** Reads the gauges in one snapshot. @returns them in the exposition format of Prometheus */
 export async function exposeInstallation(db: Db, asked: Asked): Promise<string> {

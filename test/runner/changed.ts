@@ -15,7 +15,7 @@ const changed = [...git('diff', '--name-only', since), ...git('ls-files', '--oth
 const modules = ['src', 'cli', 'packages', 'test', 'scripts']
   .flatMap(filesBelow)
   .map(file => ({ file, imports: importsOf(file, { types: false }) }))
-const endToEnd = /^(test\/(browser|journeys|program|properties)|packages\/embedded-postgres)\//
+const endToEnd = /^(test\/(alerts|browser|journeys|program|properties)|packages\/embedded-postgres)\//
 const tests = testsReachedBy(changed, modules, { all: values.all, textOf: file => readFileSync(file, 'utf8') }).filter(
   file => existsSync(file) && (changed.includes(file) || !endToEnd.test(file)),
 )

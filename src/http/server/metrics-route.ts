@@ -21,11 +21,10 @@ export function metricsRoute(app: App, { metrics, log }: Pick<ApiContext, 'metri
       log.warn({ err: error }, 'the metrics of the installation could not be read')
       return undefined
     })
-    const up = `# HELP midmonth_database_up Whether the metrics of the installation could be read.\n# TYPE midmonth_database_up gauge\nmidmonth_database_up ${installation === undefined ? 0 : 1}\n`
     return reply
       .type(metricsMediaType)
       .header('cache-control', 'no-store')
-      .send([await metrics.process.exposed(), up, installation ?? ''].join(''))
+      .send([await metrics.process.exposed({ isDatabaseUp: installation !== undefined }), installation ?? ''].join(''))
   })
 }
 

@@ -625,10 +625,15 @@ export async function countWaiting(db: Reader): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
+/** The batches of a rail with a status. @property oldestCutOffAt the first cut-off of those that take no more payments; null without any */
+export type BatchCount = { rail: string; status: BatchStatus; count: number; oldestCutOffAt: Date | null }
+
 /** Counts the batches that are not settled, by rail and status. */
-export async function countUnsettled(db: Reader): Promise<{ rail: string; status: BatchStatus; count: number }[]> {
-  const { rows } = await sql<{ rail: string; status: BatchStatus; count: number }>`
-    select rail, status, count(*)::integer as count from payout_batches
+export async function countUnsettled(db: Reader): Promise<BatchCount[]> {
+  const { rows } = await sql<BatchCount>`
+    select rail, status, count(*)::integer as count,
+           min(cut_off_at) filter (where closed_at is not null) as oldest_cut_off_at
+      from payout_batches
      where status in (${sql.join([...unsentStatuses, ...unansweredStatuses])})
      group by rail, status order by rail, status`.execute(db)
   return rows

@@ -148,6 +148,13 @@ export async function countOpen(db: Reader, { partnerId }: { partnerId?: string 
   return rows[0]?.count ?? 0
 }
 
+/** When the bank's oldest answer that waits for a decision arrived; null if none waits. */
+export async function findOldestOpen(db: Reader): Promise<Date | null> {
+  const { rows } = await sql<{ at: Date | null }>`
+    select min(opened_at) as at from payout_exceptions where closed_at is null`.execute(db)
+  return rows[0]?.at ?? null
+}
+
 /** What is open of the comparison of bank accounts, oldest first. */
 export type Difference = Pick<Exception, 'id' | 'rail' | 'reason'> & { kind: (typeof reconciliationKinds)[number] }
 

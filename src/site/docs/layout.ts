@@ -25,6 +25,7 @@ const guideGroups = [
   { title: 'Guides', folder: 'guides/', isFolded: false },
   { title: 'Reference', folder: 'reference/', isFolded: false },
   { title: 'Operations', folder: 'operations/', isFolded: false },
+  { title: 'Runbooks', folder: 'operations/runbooks/', isFolded: true },
   { title: 'Internals', folder: 'internals/', isFolded: true },
   { title: 'Decisions', folder: 'decisions/', isFolded: true },
 ]
@@ -76,7 +77,7 @@ function renderNavigation(site: Site, address: string): Html {
     html`<li><a href="${target}"${target === address ? html` aria-current="page"` : ''}>${label}</a></li>`
   return html`<ul>${link('/docs', 'Overview')}${link(operatorsAddress, 'For operators')}${link('/docs/changelog', 'Changelog')}</ul>
 ${guideGroups.map(({ title, folder, isFolded }) => {
-  const group = guides.filter(({ file }) => file.startsWith(folder))
+  const group = guides.filter(({ file }) => file.startsWith(folder) && !file.slice(folder.length).includes('/'))
   const list = html`<ul>${group.map(guide => link(guideAddress(guide.file), guide.title))}</ul>`
   if (group.length === 0) return ''
   if (!isFolded) return html`<h2>${title}</h2>${list}`

@@ -179,6 +179,13 @@ export const Settings = Type.Object({
     description:
       'Path of the journal of erased members, by which a database that is restored from a backup erases them again; see docs/operations/erasure.md. All processes that serve the API need the same file. If empty, the file is `erasures.jsonl` beside the installation’s key file.',
   }),
+  MIDMONTH_BACKUP_DAYS: Type.Integer({
+    default: 35,
+    minimum: 1,
+    maximum: 3_650,
+    description:
+      'How many days your backups of the database are kept, at most. The program deletes no backup; the receipt of an erasure names the day on which the last one with the member’s data is gone.',
+  }),
   MIDMONTH_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',
     enum: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],

@@ -256,7 +256,7 @@ async function occupy(port: number): Promise<number> {
 function databaseOf({ db, batchDb, withCopying, pool, pools, endStart }: Omit<Databases, 'close'>): Database {
   return {
     ...{ db, batchDb, withCopying, pool, pools, endStart, ownerConnection: '', appRole: { name: '' } },
-    erasures: { journal: '/nowhere/erasures.jsonl', evidenceDays: 2_192 },
+    erasures: { journal: '/nowhere/erasures.jsonl', evidenceDays: 2_192, backupDays: 35 },
     ...{ dataDir: undefined, keySource, psqlHint: undefined, close: async () => undefined },
   }
 }

@@ -111,7 +111,9 @@ test('an erased member no longer exists, and the books are complete', async () =
   const erased = await erase(call, memberId)
   expect(erased.status, erased.text).toBe(200)
   expect(erased.body).toMatchObject({ memberId, erasedAt: may.toISOString(), kept: preview.body.kept })
+  // The payments by the setting of evidence, then the backups by theirs.
   expect(erased.body.kept[0].until).toBe('2032-03-10')
+  expect(erased.body.kept[1]).toMatchObject({ what: expect.stringMatching(/backups/), until: '2026-06-24' })
   for (const [method, path] of [
     ['GET', `/v1/members/${memberId}`],
     ['GET', `/v1/members/${memberId}/metadata`],
@@ -353,7 +355,7 @@ const listOf = (name: string) => ({
 test('metadata, lists and stored reads that arrive during an erasure do not outlive it', async () => {
   const { mine, call, memberId, intentId } = await leaver()
   const of = { partnerId: mine.partner.id, memberId }
-  const settings = { journal: harness.erasureJournal, evidenceDays: 2_192 }
+  const settings = { journal: harness.erasureJournal, evidenceDays: 2_192, backupDays: 35 }
   const metadata = { body: { metadata: { hobby: 'likes birds' } } }
   const actions = [{ type: 'Update', memberId, firstName: 'Canaria' }]
   const sent = await harness.inTx(async tx => {
@@ -429,7 +431,7 @@ test('a member who never withdrew loses both keys at once; the payment key of ot
   const { call, memberId } = await partnerWith()
   await call('DELETE', `/v1/members/${memberId}`)
   expect((await erase(call, memberId)).body.kept).not.toContainEqual(
-    expect.objectContaining({ until: expect.any(String) }),
+    expect.objectContaining({ what: expect.stringMatching(/accounts that withdrawals were paid to/) }),
   )
   expect(await keysOf(memberId)).toEqual([true, true])
 
@@ -544,7 +546,7 @@ test('a start does not erase a member who was changed after the entry, and destr
   const journal = path.join(folder, 'erasures.jsonl')
   const erasedAt = new Date(harness.clock.now().getTime() - 1_000).toISOString()
   await append(journal, { partnerId: harness.partner.id, memberId: staying, erasedAt })
-  expect(await eraseAgain(harness.db, { journal, evidenceDays: 2_192 })).toBe(0)
+  expect(await eraseAgain(harness.db, { journal, evidenceDays: 2_192, backupDays: 35 })).toBe(0)
   expect((await harness.call('GET', `/v1/members/${staying}`)).status).toBe(200)
   expect(await keys().executeTakeFirst()).toEqual({ profileKey: null })
 })
@@ -564,7 +566,7 @@ test('an erased member whom an import of a restored database has yet to create i
   onTestFinished(() => rm(folder, { recursive: true }))
   const journal = path.join(folder, 'erasures.jsonl')
   await append(journal, { partnerId: mine.partner.id, memberId, erasedAt: march.toISOString() })
-  expect(await eraseAgain(harness.db, { journal, evidenceDays: 2_192 })).toBe(0)
+  expect(await eraseAgain(harness.db, { journal, evidenceDays: 2_192, backupDays: 35 })).toBe(0)
   await harness.runTask('apply-member-imports')
   const { members } = (await harness.call('GET', '/v1/members', { key: mine.key })).body
   expect(members.map(({ firstName }: { firstName: string }) => firstName)).toEqual(['Ben'])

@@ -21,7 +21,7 @@ import { inScope, type Old } from '../worker/task.ts'
 import { listResources, readFacts } from './facts.ts'
 import { append, type ErasureSettings, type JournalEntry, readJournal } from './journal.ts'
 import { signReceipt } from './receipts.ts'
-import { destroyed, type Kept, keptOf, obstaclesOf, paymentsKeptUntil } from './rules.ts'
+import { backupsKeptUntil, destroyed, type Kept, keptOf, obstaclesOf, paymentsKeptUntil } from './rules.ts'
 
 type OfMember = { partnerId: string; memberId: string }
 type Erasing = OfMember & { settings: ErasureSettings; now: Date }
@@ -51,7 +51,10 @@ export async function preview(
   if (member === undefined) throw memberNotFound(memberId)
   if (member.erasedAt !== null) return { receipt: await readReceipt(db, { partnerId, memberId }) }
   const facts = await readFacts(db, { partnerId, memberId, member, now })
-  const kept = keptOf({ paymentsUntil: paymentsKeptUntil(facts.lastPaidAt, settings) })
+  const kept = keptOf({
+    payments: paymentsKeptUntil(facts.lastPaidAt, settings),
+    backups: backupsKeptUntil(now, settings),
+  })
   return { obstacles: obstaclesOf(facts), destroyed, kept }
 }
 
@@ -245,7 +248,7 @@ async function destroy(
   await deleteSessionsOf(tx, of)
   await eraseMember(tx, { ...of, member, keepsPaymentKey: paymentsUntil !== null, now })
   await eraseResponses(tx, { ...of, resourceIds: [...withdrawalIds, ...intentIds] })
-  const kept = keptOf({ paymentsUntil })
+  const kept = keptOf({ payments: paymentsUntil, backups: backupsKeptUntil(now, settings) })
   const claims: Claims = { iss: 'midmonth', ...of, erasedAt: now.toISOString(), destroyed, kept }
   const receipt = signReceipt(sealerOf(tx), claims)
   await tx

@@ -11,19 +11,24 @@ import type { KeySource } from '../sealing/key-providers.ts'
 export type JournalEntry = { partnerId: string; memberId: string; erasedAt: string }
 type JournalLine = JournalEntry & { rolledBack?: true }
 
-/** What erasures need of the settings. @property evidenceDays how long it stays known to which accounts an erased member was paid */
-export type ErasureSettings = { journal: string; evidenceDays: number }
+/**
+ * What erasures need of the settings.
+ * @property evidenceDays how long it stays known to which accounts an erased member was paid
+ * @property backupDays how long the operator keeps backups of the database
+ */
+export type ErasureSettings = { journal: string; evidenceDays: number; backupDays: number }
 
 /** By default the journal is beside the key file, so that neither is in a copy of the data. */
 export function erasureSettingsOf(
   {
     MIDMONTH_ERASURE_JOURNAL: file,
     MIDMONTH_PAYMENT_EVIDENCE_DAYS: evidenceDays,
-  }: Pick<Settings, 'MIDMONTH_ERASURE_JOURNAL' | 'MIDMONTH_PAYMENT_EVIDENCE_DAYS'>,
+    MIDMONTH_BACKUP_DAYS: backupDays,
+  }: Pick<Settings, 'MIDMONTH_ERASURE_JOURNAL' | 'MIDMONTH_PAYMENT_EVIDENCE_DAYS' | 'MIDMONTH_BACKUP_DAYS'>,
   { keySource, dataDir }: { keySource: KeySource; dataDir: string },
 ): ErasureSettings {
   const folder = 'file' in keySource ? path.dirname(keySource.file) : `${dataDir}-key`
-  return { journal: path.resolve(file === '' ? path.join(folder, 'erasures.jsonl') : file), evidenceDays }
+  return { journal: path.resolve(file === '' ? path.join(folder, 'erasures.jsonl') : file), evidenceDays, backupDays }
 }
 
 /** Appends lines that survive a crash of the machine. @throws Problem `ServiceUnavailable` if they cannot be written */

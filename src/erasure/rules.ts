@@ -16,6 +16,8 @@ export type Facts = {
   lastPaidAt: Date | null
 }
 
+const dayOf = (at: Date): Day => at.toISOString().slice(0, 10)
+
 /** A day in milliseconds. */
 export const dayMs = 86_400_000
 
@@ -38,7 +40,7 @@ export function obstaclesOf(facts: Facts): string[] {
     ...facts.unfinishedWithdrawals.map(id => `The withdrawal ${id} is not finished; wait for its bank`),
     ...facts.returnable.map(
       ({ withdrawalId, until }) =>
-        `The bank may still return the withdrawal ${withdrawalId}; wait until ${until.toISOString().slice(0, 10)}`,
+        `The bank may still return the withdrawal ${withdrawalId}; wait until ${dayOf(until)}`,
     ),
     ...facts.openExceptions.map(
       id => `The exception ${id} names a payment to the member; ask the operator to close it`,
@@ -65,6 +67,11 @@ export function paymentsKeptUntil(lastPaidAt: Date | null, { evidenceDays }: { e
   return lastPaidAt === null ? null : new Date(lastPaidAt.getTime() + evidenceDays * dayMs)
 }
 
+/** Until when backups from before an erasure are kept. */
+export function backupsKeptUntil(erasedAt: Date, { backupDays }: { backupDays: number }): Date {
+  return new Date(erasedAt.getTime() + backupDays * dayMs)
+}
+
 /** What an erasure keeps: what, why, and until when; null is for ever. */
 export type Kept = { what: string; rule: string; until: Day | null }
 
@@ -81,7 +88,8 @@ export const destroyed = [
   'Stored responses to requests about the member, which are not run again',
 ] as const
 
-export function keptOf({ paymentsUntil }: { paymentsUntil: Date | null }): Kept[] {
+/** @param until.backups until when backups from before the erasure are kept */
+export function keptOf({ payments: paymentsUntil, backups }: { payments: Date | null; backups: Date }): Kept[] {
   const payments =
     paymentsUntil === null
       ? []
@@ -89,11 +97,16 @@ export function keptOf({ paymentsUntil }: { paymentsUntil: Date | null }): Kept[
           {
             what: 'The accounts that withdrawals were paid to, sealed with a key of the member',
             rule: 'Records of payments are kept for tax authorities and against money laundering',
-            until: paymentsUntil.toISOString().slice(0, 10),
+            until: dayOf(paymentsUntil),
           },
         ]
   return [
     ...payments,
+    {
+      what: 'What backups of the whole database from before the erasure hold',
+      rule: 'Backups are not changed, but deleted when they are old enough; a restore erases the member again',
+      until: dayOf(backups),
+    },
     {
       what: 'Ids, amounts, states and times of pay, withdrawals, deductions and settlements, with the codes of banks',
       rule: 'The books are complete and cannot be changed; they do not say who the member was',

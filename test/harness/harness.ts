@@ -92,6 +92,7 @@ export async function startHarness({
   const erasures = {
     journal: path.join(tmpdir(), `midmonth-${database}-erasures.jsonl`),
     evidenceDays: defaultRetention.paymentEvidence,
+    backupDays: 35,
   }
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record

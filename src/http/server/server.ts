@@ -124,7 +124,7 @@ export type ApiContext = {
   /** How users sign in to the console; by default with a password. */
   console?: ConsoleSettings | undefined
   /** Without these settings, no member can be erased. */
-  erasures?: { journal: string; evidenceDays: number } | undefined
+  erasures?: { journal: string; evidenceDays: number; backupDays: number } | undefined
   /** Writes the request log; without it, there is none. */
   recordRequest?: RecordRequest | undefined
   /** What is measured and served at `GET /metrics`; without it, nothing is measured. */

@@ -30,7 +30,7 @@ create table installation_keys (
   number integer not null check (number between 1 and 255),
   -- Identifies the key outside the database that wraps this one. A copy of a key is wrapped by another provider.
   provider text not null,
-  -- Encrypted by the provider.
+  -- The number and the key, encrypted by the provider.
   wrapped bytea not null,
   created_at timestamptz not null,
   primary key (number, provider)

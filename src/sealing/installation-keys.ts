@@ -24,13 +24,30 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
   // Before the transaction: the provider may be a service.
   const provider = await createProvider(source)
   const wrapped = await Promise.all(
-    createKeys().map(async ({ key, ...each }) => ({ ...each, wrapped: await provider.wrap(key) })),
+    createKeys().map(async ({ key, ...each }) => ({ ...each, wrapped: await wrapKey(provider, { ...each, key }) })),
   )
   await db.transaction().execute(async tx => {
     await sql`lock table installation_keys in exclusive mode`.execute(tx)
     if ((await readRows(tx)).length > 0) return
     for (const each of wrapped) await addKey(tx, { ...each, provider: provider.id, now })
   })
+}
+
+/** Wraps a key together with its number, so that two stored keys cannot be swapped. */
+export async function wrapKey(
+  provider: KeyProvider,
+  { number, key }: Pick<InstallationKey, 'number' | 'key'>,
+): Promise<Buffer> {
+  return await provider.wrap(Buffer.concat([Buffer.of(number), key]))
+}
+
+/** Reverses `wrapKey`. @returns undefined if the provider unwraps something else */
+export async function unwrapKey(
+  provider: KeyProvider,
+  { number, wrapped }: Pick<KeyRow, 'number' | 'wrapped'>,
+): Promise<Buffer | undefined> {
+  const unwrapped = await provider.unwrap(wrapped)
+  return unwrapped.length === keyBytes + 1 && unwrapped[0] === number ? unwrapped.subarray(1) : undefined
 }
 
 /** Stores a key, wrapped. */
@@ -100,9 +117,11 @@ async function unwrapAll(
           `The key ${provider.id} at ${placeOf(source)} opens only earlier keys of this installation; use the key ` +
             `${wrappedBy}, or run midmonth installation-key copy with it first`,
         )
-      const key = known.get(number) ?? (await provider.unwrap(wrapped))
-      if (key.length !== keyBytes)
-        throw new SettingsProblem(`${placeOf(source)} unwraps key ${number} to something else`)
+      const key = known.get(number) ?? (await unwrapKey(provider, { number, wrapped }))
+      if (key === undefined)
+        throw new SettingsProblem(
+          `The stored key ${number} of the installation was changed: ${placeOf(source)} unwraps it to something else`,
+        )
       known.set(number, key)
       return { number, purpose, stage, key }
     }),

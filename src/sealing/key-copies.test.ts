@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { startKeyService } from '../../test/servers/key-service.ts'
 import { sql } from '../database/database.ts'
-import { addKey, ensureInstallationKey, openSealer } from './installation-keys.ts'
+import { addKey, ensureInstallationKey, openSealer, wrapKey } from './installation-keys.ts'
 import { copyKeys, listCopies, removeCopy } from './key-copies.ts'
 import type { KeySource } from './key-providers.ts'
 import { localKey, readKeyFile } from './providers/local-key.ts'
@@ -97,6 +98,17 @@ test('a copy from before a rotation is refused with a remedy, and completed by a
   expect((await open(to)).installationKeys.at(-1)?.key.equals(second)).toBe(true)
 })
 
+test('a copy to a key that does not open what it has wrapped is refused before anything relies on it', async () => {
+  const service = await startKeyService(({ path: at }) => ({
+    status: 200,
+    body: { data: at.includes('encrypt') ? { ciphertext: 'vault:v1:AAAA' } : { plaintext: 'AAAA' } },
+  }))
+  const vault = { address: service.address, key: 'transit/broken', namespace: '', token: '', tokenFile: '' }
+  await expect(copy({ vault })).rejects.toThrow('vault:transit/broken does not open what it has wrapped; nothing was')
+  expect(await listCopies(harness.db)).toHaveLength(1)
+  await service.stop()
+})
+
 test('a copy to a file that does not exist creates it, and one that is not a key is refused', async () => {
   const escrow = { file: path.join(folder, 'escrow.key') }
   await copy(escrow)
@@ -108,7 +120,7 @@ test('a copy to a file that does not exist creates it, and one that is not a key
 async function ensureSecondKey(provider: string): Promise<Buffer> {
   if (!('file' in file)) throw new Error('The key is not in a file')
   const key = randomBytes(32)
-  const wrapped = await localKey(await readKeyFile(file.file), 'the file').wrap(key)
+  const wrapped = await wrapKey(localKey(await readKeyFile(file.file), 'the file'), { number: 5, key })
   const added = { number: 5, purpose: 'sealing', stage: 'used', wrapped, provider, now: harness.clock.now() } as const
   await addKey(harness.ownerDb, added)
   return key

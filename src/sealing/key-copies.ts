@@ -1,6 +1,6 @@
 import { SettingsProblem } from '../config.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
-import { createProvider, openKeys } from './installation-keys.ts'
+import { createProvider, openKeys, unwrapKey, wrapKey } from './installation-keys.ts'
 import type { KeySource } from './key-providers.ts'
 
 /** The keys of the installation as one provider has wrapped them. */
@@ -44,9 +44,9 @@ export async function copyKeys(
     throw new SettingsProblem(`Both settings name the key ${other.id}, so nothing needs to be copied`)
   const copies = await Promise.all(
     keys.map(async ({ number, key }) => {
-      const wrapped = await other.wrap(key)
+      const wrapped = await wrapKey(other, { number, key })
       // Before it is relied on: a provider that cannot decrypt what it encrypts would only be noticed once the old key is gone.
-      if (!key.equals(await other.unwrap(wrapped)))
+      if (!(await unwrapKey(other, { number, wrapped }))?.equals(key))
         throw new SettingsProblem(`The key ${other.id} does not open what it has wrapped; nothing was copied`)
       return { number, wrapped }
     }),

@@ -5,7 +5,7 @@ import { SettingsProblem } from '../config.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { holdByNameIfFree } from '../database/named-locks.ts'
 import { keyBytes } from './aes-gcm.ts'
-import { addKey, openKeys, openSealer } from './installation-keys.ts'
+import { addKey, openKeys, openSealer, wrapKey } from './installation-keys.ts'
 import { leaseLimits } from './key-lease.ts'
 import type { KeySource } from './key-providers.ts'
 import { namesKey, rewrap, type SealedTable } from './rewrap.ts'
@@ -100,15 +100,16 @@ async function withRotation<T>(db: Db, work: () => Promise<T>): Promise<T> {
 
 async function addNext(db: Db, purpose: KeyPurpose, { source, now }: Rotating): Promise<void> {
   const { provider } = await openKeys(db, source)
-  const wrapped = await provider.wrap(randomBytes(keyBytes))
+  // The lock of the rotation keeps the number free.
+  const { rows } = await sql<{ number: number }>`
+    select max(number) + 1 as number from installation_key_uses`.execute(db)
+  const number = rows[0]?.number ?? 1
+  if (number > 255)
+    throw new SettingsProblem('The installation has had 254 rotations, and a value cannot name more keys than that')
+  const wrapped = await wrapKey(provider, { number, key: randomBytes(keyBytes) })
   await db.transaction().execute(async tx => {
     // Both the keys and their copies are written under this lock.
     await sql`lock table installation_keys in exclusive mode`.execute(tx)
-    const { rows } = await sql<{ number: number }>`
-      select max(number) + 1 as number from installation_key_uses`.execute(tx)
-    const number = rows[0]?.number ?? 1
-    if (number > 255)
-      throw new SettingsProblem('The installation has had 254 rotations, and a value cannot name more keys than that')
     await addKey(tx, { number, purpose, stage: 'known', wrapped, provider: provider.id, now })
   })
 }

@@ -80,7 +80,7 @@ test('when several processes start on an empty database, one creates the keys an
   expect((await stat(source.file)).mode & 0o777).toBe(0o600)
   expect((await stat(path.dirname(source.file))).mode & 0o777).toBe(0o700)
   const { rows } = await sql<{ wrapped: Buffer }>`select wrapped from installation_keys`.execute(harness.db)
-  expect(rows.map(({ wrapped }) => wrapped.length)).toEqual([60, 60, 60, 60])
+  expect(rows.map(({ wrapped }) => wrapped.length)).toEqual([61, 61, 61, 61])
 })
 
 test('an existing key file is kept', async () => {
@@ -113,6 +113,17 @@ test('the key of another database is refused, in a file and in the environment',
   )
   const key = randomBytes(32).toString('base64')
   await expect(openSealer(harness.db, { key })).rejects.toThrow('but MIDMONTH_INSTALLATION_KEY holds the key')
+})
+
+test('stored keys that were swapped or changed are refused, and nothing is sealed with the wrong key', async () => {
+  await ensure()
+  await sql`
+    update installation_keys k set wrapped = other.wrapped from installation_keys other
+     where k.number + other.number = 3`.execute(harness.ownerDb)
+  await expect(open()).rejects.toThrow(/^The stored key [12] of the installation was changed/)
+  await sql`
+    update installation_keys set wrapped = set_byte(wrapped, 20, get_byte(wrapped, 20) # 1)`.execute(harness.ownerDb)
+  await expect(open()).rejects.toThrow('A stored key of the installation was changed, and cannot be opened')
 })
 
 test('a key file that is readable by others, truncated or empty is refused with a remedy', async () => {

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { type KeyRequest, type KeyResponse, type KeyService, startKeyService } from './key-service.ts'
+import { fromBase64, type KeyRequest, type KeyResponse, type KeyService, startKeyService } from './key-service.ts'
 import { signatureOf } from './signature-v4.ts'
 
 export type Credentials = { id: string; secret: string; token?: string }
@@ -36,17 +36,12 @@ function answer(request: KeyRequest, keys: Map<string, Key>): KeyResponse {
     case 'TrentService.Encrypt': {
       const iv = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key.bytes, iv).setAAD(context)
-      const parts = [
-        iv,
-        cipher.update(Buffer.from(parameters.Plaintext, 'base64')),
-        cipher.final(),
-        cipher.getAuthTag(),
-      ]
+      const parts = [iv, cipher.update(fromBase64(parameters.Plaintext)), cipher.final(), cipher.getAuthTag()]
       const CiphertextBlob = Buffer.concat([Buffer.from(`${KeyId} `), ...parts]).toString('base64')
       return { status: 200, body: { CiphertextBlob, EncryptionAlgorithm: 'SYMMETRIC_DEFAULT', KeyId } }
     }
     case 'TrentService.Decrypt': {
-      const blob = Buffer.from(parameters.CiphertextBlob, 'base64')
+      const blob = fromBase64(parameters.CiphertextBlob)
       const end = blob.indexOf(' ')
       const arn = blob.toString('utf8', 0, Math.max(end, 0))
       if (!keys.has(arn)) return kmsFault('InvalidCiphertextException')

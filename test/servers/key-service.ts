@@ -45,3 +45,10 @@ export async function startKeyService(answer: (request: KeyRequest) => KeyRespon
     },
   }
 }
+
+/** Decodes as strictly as these services: Node’s decoder accepts other alphabets and ignores faults. */
+export function fromBase64(text: string): Buffer {
+  const bytes = Buffer.from(text, 'base64')
+  if (bytes.toString('base64') !== text) throw new Error(`${text} is not base64`)
+  return bytes
+}

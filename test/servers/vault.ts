@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { type KeyRequest, type KeyResponse, type KeyService, startKeyService } from './key-service.ts'
+import { fromBase64, type KeyRequest, type KeyResponse, type KeyService, startKeyService } from './key-service.ts'
 
 export const vaultToken = 'hvs.CAESIJ-token-of-the-tests'
 
@@ -36,7 +36,7 @@ function answer({ method, path, headers, body }: KeyRequest, versions: Map<strin
     const version = keys.length
     const iv = randomBytes(12)
     const cipher = createCipheriv('aes-256-gcm', keys.at(-1) ?? '', iv)
-    const parts = [iv, cipher.update(Buffer.from(data.plaintext, 'base64')), cipher.final(), cipher.getAuthTag()]
+    const parts = [iv, cipher.update(fromBase64(data.plaintext)), cipher.final(), cipher.getAuthTag()]
     return success({ ciphertext: `vault:v${version}:${Buffer.concat(parts).toString('base64')}`, key_version: version })
   }
   const [prefix, version = '', text = ''] = String(data.ciphertext).split(':')

@@ -3,10 +3,9 @@ import type { ImportNames } from '../members/erase.ts'
 
 type Named = { partnerId: string; memberId: string; names: ImportNames }
 
-/** SQL condition: a row of an import names the member, or created them. */
-function isNamed({ memberId, names: { emailFingerprint, workerIdFingerprint } }: Named) {
-  return sql<boolean>`(r.new_member_id = ${memberId} or r.email_fingerprint = ${emailFingerprint}
-                       or r.worker_id_fingerprint = ${workerIdFingerprint})`
+/** SQL for a relation of the rows of imports that name the member or created them: `import_id`, and `place`, the row. */
+function naming({ partnerId, memberId, names: { emailFingerprint, workerIdFingerprint } }: Named) {
+  return sql`member_import_rows_naming(${partnerId}, ${memberId}, ${emailFingerprint}, ${workerIdFingerprint})`
 }
 
 /** The ids of unfinished imports with a row or an action for the member, oldest first. */
@@ -17,8 +16,7 @@ export async function listUnfinishedNaming(db: Reader, named: Named & { countMax
      where i.partner_id = ${partnerId} and i.ended_at is null
        and (exists (select from member_import_steps s
                      where s.partner_id = i.partner_id and s.import_id = i.id and s.member_id = ${memberId})
-            or exists (select from member_import_rows r
-                        where r.partner_id = i.partner_id and r.import_id = i.id and ${isNamed(named)}))
+            or i.id in (select import_id from ${naming(named)}))
      order by i.created_at, i.id limit ${countMax}`.execute(db)
   return rows.map(({ id }) => id)
 }
@@ -46,12 +44,14 @@ export async function eraseFromImports(tx: Tx, named: Named): Promise<void> {
   await sql`
     insert into member_import_steps (partner_id, import_id, step, action, member_id, fault)
     select r.partner_id, r.import_id, r.row, 'Invite', r.new_member_id, 'the member was erased'
-      from member_imports i
-      join member_import_rows r on r.partner_id = i.partner_id and r.import_id = i.id
-     where i.partner_id = ${partnerId} and i.ended_at is null and i.rest_action = 'Invite' and r.row > i.applied_through
-       and ${isNamed(named)}
+      from ${naming(named)} n
+      join member_imports i on i.partner_id = ${partnerId} and i.id = n.import_id
+      join member_import_rows r on r.partner_id = i.partner_id and r.import_id = i.id and r.row = n.place
+     where i.ended_at is null and i.rest_action = 'Invite' and r.row > i.applied_through
         on conflict (partner_id, import_id, step) do nothing`.execute(tx)
-  await sql`delete from member_import_rows r where r.partner_id = ${partnerId} and ${isNamed(named)}`.execute(tx)
+  await sql`
+    delete from member_import_rows r using ${naming(named)} n
+     where r.partner_id = ${partnerId} and r.import_id = n.import_id and r.row = n.place`.execute(tx)
   await sql`
     update member_import_steps set command = null
      where partner_id = ${partnerId} and member_id = ${memberId} and command is not null`.execute(tx)

@@ -40,7 +40,7 @@ test('a value or a key of another member, partner or kind is refused, and so is 
     { ...own, profileKey: own.paymentKey },
     { ...own, paymentKey: other.paymentKey },
     { ...own, account: own.account?.subarray(0, -1) ?? null },
-    { ...own, profileKey: own.profileKey?.subarray(1) ?? null },
+    { ...own, profileKey: own.profileKey?.subarray(0, -1) ?? null },
   ])
     expect(() => openAll(sealer, wrong, ada)).toThrow('cannot be opened')
   expect(() => openAll(sealer, own, ben)).toThrow('cannot be opened')

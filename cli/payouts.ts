@@ -14,6 +14,7 @@ import { stateInWords } from './batch-state.ts'
 import { moneyInWords } from './money.ts'
 import { addServerOptions, allOf, OperatorCommand, withOperators } from './operator-client.ts'
 import { addPaging, nextPage, takeMax } from './paging.ts'
+import { openArchivedCommand } from './payout-archive.ts'
 import { payoutExceptionsCommand } from './payout-exceptions.ts'
 import { exportCommand } from './payout-export.ts'
 import { payoutProposalsCommand } from './payout-proposals.ts'
@@ -275,6 +276,7 @@ payoutsCommand
   )
 
 payoutsCommand.addCommand(exportCommand)
+payoutsCommand.addCommand(openArchivedCommand)
 
 payoutsCommand
   .command('import')
@@ -325,4 +327,5 @@ payoutsCommand.addCommand(payoutProposalsCommand)
 payoutsCommand.addCommand(payoutExceptionsCommand)
 payoutsCommand.addCommand(payoutRulesCommand)
 
-for (const each of payoutsCommand.commands) if (each !== exportCommand) addServerOptions(each)
+for (const each of payoutsCommand.commands)
+  if (each !== exportCommand && each !== openArchivedCommand) addServerOptions(each)

@@ -1558,6 +1558,15 @@ create index bank_records_alike on bank_records (rail, amount, bank_reference, r
 create index bank_records_recoveries on bank_records (rail, reference, sequence) where recovery_id is not null;
 create index bank_records_of_recovery on bank_records (recovery_id) where recovery_id is not null;
 
+-- The keys of the bank files in the archives of rails, by the day on which they were archived, sealed. At the end of their retention they are
+-- destroyed, and the files of the day cannot be opened in any copy.
+create table bank_archive_keys (
+  rail text collate "C" not null,
+  day date not null,
+  key bytea not null,
+  primary key (rail, day)
+);
+
 -- Batches whose unanswered payments all end the same way, while some are left: a batch can have 100,000, and payouts must not wait
 -- until the last is recorded.
 create table payout_batch_endings (

@@ -63,6 +63,7 @@ export const actions = [
   'payout_batch.download',
   'payout_batch.read',
   'bank_file.import',
+  'bank_file.read',
   'payout_exception.read',
   'payout_exception.close',
   'payout_exception.withdraw',

@@ -7,6 +7,7 @@ import type { DB } from './tables.ts'
 const readable = {
   apiKeys: 'partnerId id mode hint scopes createdAt expiresAt revokedAt lastUsedAt',
   auditLog: 'partnerId id at actorKind actor action resourceKind resourceId details address requestId',
+  bankArchiveKeys: 'rail day',
   bankFiles:
     'id rail sha256 name messageId status recordCount problem receivedAt rejectedBatches skippedAccounts appliedCount',
   bankReconciliations: 'rail at',
@@ -133,6 +134,7 @@ const readable = {
  */
 const withheld = {
   apiKeys: 'hash',
+  bankArchiveKeys: 'key',
   idempotencyKeys: 'fingerprint answer',
   installationKeys: 'wrapped',
   memberErasures: 'receipt',

@@ -21,6 +21,7 @@ export type TableRule<Column extends string = string> =
 export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Table] & string> } = {
   apiKeys: { changes: ['expiresAt', 'revokedAt', 'lastUsedAt'] },
   auditLog: 'append-only',
+  bankArchiveKeys: 'disposable',
   bankFiles: { protects: ['rail', 'sha256'] },
   bankReconciliations: 'permanent',
   bankRecords: 'append-only',

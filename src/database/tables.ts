@@ -28,6 +28,11 @@ export type DB = {
     address: string | null
     requestId: string | null
   }
+  bankArchiveKeys: {
+    rail: string
+    day: string
+    key: Buffer
+  }
   bankFiles: {
     id: string
     rail: string

@@ -78,6 +78,15 @@ export const retentionKinds = {
     reason:
       'A payer can have a debit refunded as unauthorised for 13 months, and the bank then writes again. Amounts and references are kept for ever.',
   },
+  archivedBankFiles: {
+    what: 'the keys of bank files in the archives of rails',
+    holds: 'names, accounts and amounts of payers and payees; sealed',
+    after: 'the file is archived',
+    days: 400,
+    setting: { name: 'MIDMONTH_BANK_FILE_DAYS', min: 30, max: 3_650 },
+    reason:
+      'Like what banks said in words. Files that can no longer be opened stay in the folder until you delete them, and the bank has its own copies.',
+  },
   paymentEvidence: {
     what: 'the keys that show to which accounts erased members were paid',
     holds: 'the bank account of each withdrawal; sealed',

@@ -1,6 +1,7 @@
 import { replaysTable } from '../idempotency/idempotency.ts'
 import { importKeysTable } from '../member-imports/import-key.ts'
 import { keysTable } from '../members/sealing.ts'
+import { archiveKeysTable } from '../payouts/books/archive-keys.ts'
 import { bankTextsTable } from '../payouts/books/bank-texts.ts'
 import { stagedRecordsTable } from '../payouts/books/staging.ts'
 import type { SealedTable } from '../sealing/rewrap.ts'
@@ -14,6 +15,7 @@ export const sealedTables: readonly SealedTable[] = [
   totpTable,
   ...webhookTables,
   replaysTable,
+  archiveKeysTable,
   bankTextsTable,
   stagedRecordsTable,
 ]

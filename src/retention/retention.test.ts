@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import pino from 'pino'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
@@ -5,6 +6,7 @@ import { midmonthHere } from '../../test/program/program.ts'
 import { sql } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import { defaultRetention, retentionKinds } from '../kernel/retention.ts'
+import { sealFor } from '../payouts/books/archive-keys.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import { findOverdue, listLastRemovals, type RemovedKind, removedKinds } from './retention.ts'
 
@@ -24,6 +26,7 @@ const tables: Record<RemovedKind, string> = {
   webhookDeliveries: 'webhook_deliveries',
   auditAddresses: 'audit_log where address is not null',
   disclosures: 'disclosures',
+  archivedBankFiles: 'bank_archive_keys',
   bankTexts: 'payout_exceptions where bank_text is not null or bank_text_about_member is not null',
   paymentEvidence: 'member_erasures where payment_key_destroyed_at is null',
 }
@@ -59,6 +62,8 @@ async function fill(): Promise<{ withdrawalId: string }> {
     await exceptions.open(tx, [told], now)
     await exceptions.closeAutomatically(tx, { which: sql`true`, now })
   })
+  const archive = { rail: 'sepa', day: now.toISOString().slice(0, 10) }
+  for await (const _ of sealFor(db, archive)(Readable.from([Buffer.from('camt.053')])));
   const unused = await harness.createIntent({ memberId })
   await call('PUT', `/v1/pay/withdrawals/intent/${unused}/metadata`, { body: { metadata: { shift: '7' } } })
   await call('DELETE', `/v1/pay/withdrawals/intent/${unused}`)

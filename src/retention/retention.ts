@@ -6,6 +6,7 @@ import { oldEvidence } from '../erasure/erasure.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention, type RetentionKind, retentionKinds } from '../kernel/retention.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
+import { oldArchiveKeys } from '../payouts/books/archive-keys.ts'
 import { oldBankTexts } from '../payouts/books/bank-texts.ts'
 import * as requests from '../requests/requests.ts'
 import * as deliveries from '../webhooks/deliveries.ts'
@@ -27,6 +28,7 @@ const oldOf: { readonly [Kind in RemovedKind]: (old: Old) => RawBuilder<unknown>
   auditAddresses: auditLog.oldAddresses,
   disclosures: oldDisclosures,
   bankTexts: oldBankTexts,
+  archivedBankFiles: oldArchiveKeys,
   paymentEvidence: oldEvidence,
 }
 export const removedKinds = Object.keys(oldOf) as RemovedKind[]

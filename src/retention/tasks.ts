@@ -5,6 +5,7 @@ import { removeOldEvidence } from '../erasure/erasure.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention } from '../kernel/retention.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
+import { removeOldArchiveKeys } from '../payouts/books/archive-keys.ts'
 import { removeOldBankTexts } from '../payouts/books/bank-texts.ts'
 import * as requests from '../requests/requests.ts'
 import * as deliveries from '../webhooks/deliveries.ts'
@@ -35,6 +36,7 @@ const kinds: { readonly [Name in RemovedKind]: Kind } = {
   auditAddresses: { time: 'real', removeSome: chunked(auditLog.removeOldAddresses) },
   disclosures: { time: 'real', removeSome: chunked(removeOldDisclosures) },
   bankTexts: { time: 'real', removeSome: chunked(removeOldBankTexts) },
+  archivedBankFiles: { time: 'real', removeSome: chunked(removeOldArchiveKeys) },
   paymentEvidence: { time: 'partner', removeSome: chunked(removeOldEvidence) },
 }
 

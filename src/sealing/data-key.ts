@@ -19,16 +19,21 @@ export class DataKey<Kind extends string> {
     this.#owner = owner
   }
 
-  seal(plain: string, kind: Kind): Buffer {
+  seal(plain: string | Buffer, kind: Kind): Buffer {
     return encrypt(this.#key, plain, `${kind} of ${this.#owner}`, versionByte)
   }
 
   /** @throws Error if the value was changed, or sealed as another kind or with another key */
   open(sealed: Buffer, kind: Kind): string {
+    return this.openBytes(sealed, kind).toString()
+  }
+
+  /** @throws like `open` */
+  openBytes(sealed: Buffer, kind: Kind): Buffer {
     const context = `${kind} of ${this.#owner}`
     try {
       if (sealed[0] !== version) throw new Error('The value has an unknown version')
-      return decrypt(this.#key, sealed.subarray(1), context).toString()
+      return decrypt(this.#key, sealed.subarray(1), context)
     } catch (cause) {
       throw new Error(`A sealed value (${context}) cannot be opened: it was changed or belongs elsewhere`, { cause })
     }

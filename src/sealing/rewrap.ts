@@ -5,7 +5,7 @@ import type { Sealed, Sealer } from './sealer.ts'
 export type SealedTable = {
   table: string
   /** The primary key, with its types: by which the table is read in parts. */
-  key: readonly (readonly [column: string, type: 'text' | 'integer' | 'bytea'])[]
+  key: readonly (readonly [column: string, type: 'text' | 'integer' | 'date' | 'bytea'])[]
   columns: readonly { name: string; kind: Sealed['kind'] }[]
   /** SQL of the owner that the values name. */
   owner: string

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { once } from 'node:events'
+import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
@@ -8,6 +9,7 @@ import { keySource } from '../../test/harness/installation-key.ts'
 import { sql } from '../database/database.ts'
 import { publicKeyOf, signReceipt } from '../erasure/receipts.ts'
 import { sealedTables } from '../operators/sealed-tables.ts'
+import { findArchiveKey, sealFor } from '../payouts/books/archive-keys.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import { readStaged, stage } from '../payouts/books/staging.ts'
 import * as totp from '../users/totp.ts'
@@ -59,6 +61,8 @@ async function fillTables() {
   const record = { type: 'name-check', line: 1, messageId: name, reference: null, code: 'MTCH', key: name } as const
   const staged = [{ step: 0, partnerId: '', place: 1, said: { head, record } }]
   await harness.inTx(tx => stage(tx, { fileId: name, staged }))
+  const archive = { rail: name, day: '2026-03-10' }
+  for await (const _ of sealFor(harness.db, archive)(Readable.from([Buffer.from(name)])));
   expect([endpoint.status, job.status]).toEqual([201, 202])
   return async () => {
     const member = await call('GET', `/v1/members/${memberId}`)
@@ -71,6 +75,7 @@ async function fillTables() {
     const kind = { kind: 'totp-secret', owner: user.id } as const
     expect(sealerOf(harness.db).open(rows[0]?.totpSecret ?? Buffer.alloc(0), kind)).toHaveLength(20)
     expect((await exceptions.list(harness.db, { take: 1_000 })).map(({ bankText }) => bankText)).toContain(name)
+    expect(await findArchiveKey(harness.db, archive)).toHaveLength(32)
     expect(await readStaged(harness.db, { fileId: name, after: undefined })).toMatchObject([{ records: [record] }])
     await harness.runTask('apply-member-imports')
     const results = await call('GET', `/v1/members/jobs/${job.body.jobId}/results`)

@@ -18,6 +18,7 @@ export type Sealed = {
     | 'import-key'
     | 'bank-text'
     | 'bank-records'
+    | 'archive-key'
   owner: string
 }
 

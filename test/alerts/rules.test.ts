@@ -42,11 +42,15 @@ test('every alert has a unit test', () => {
   expect(tests.slice(1).map(({ name }) => name)).toEqual(alerts.map(({ alert }) => alert))
 })
 
-test.runIf(hasPrometheus)('each alert fires at its fault, and none in quiet hours', async () => {
-  expect(await promtool(['check', 'rules', rulesFile])).toContain(`${alerts.length} rules found`)
-  expect(await promtool(['test', 'rules', ruleTestsFile])).toContain('SUCCESS')
-  // Forty rules, each minute of hours.
-}, 300_000)
+test.runIf(hasPrometheus)(
+  'each alert fires at its fault, and none in quiet hours',
+  async () => {
+    expect(await promtool(['check', 'rules', rulesFile])).toContain(`${alerts.length} rules found`)
+    expect(await promtool(['test', 'rules', ruleTestsFile])).toContain('SUCCESS')
+    // Forty rules, each minute of hours.
+  },
+  300_000,
+)
 
 type Command = { name: string; options: { as: string }[]; commands: Command[] }
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { strictObject } from '../../kernel/schemas.ts'
 import type { Day } from '../../kernel/time.ts'
+import type { SealFile } from './sealed-file.ts'
 
 /** How files reach the bank and come back. Every call is idempotent, so it may be repeated after a crash. */
 export type Delivery = {
@@ -14,10 +15,10 @@ export type Delivery = {
   list(now: Date): Promise<Inbox>
   /** Reads a file of the inbox. The file can be larger than memory. */
   get(name: string): AsyncIterable<Uint8Array>
-  /** Moves a file of the inbox to the archive of a day. Does nothing if the file is gone. */
-  archive(name: string, day: Day): Promise<void>
-  /** Moves a file of the inbox to the rejected files, with a report beside it. Does nothing if the file is gone. */
-  reject(name: string, report: string): Promise<void>
+  /** Moves a file of the inbox to the archive of a day, sealed. Does nothing if the file is gone. */
+  archive(name: string, day: Day, seal: SealFile): Promise<void>
+  /** Moves a file of the inbox to the rejected files, sealed, with a report beside it. Does nothing if the file is gone. */
+  reject(name: string, report: string, seal: SealFile): Promise<void>
 }
 
 /** @property sha256 in hexadecimal */

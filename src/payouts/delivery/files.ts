@@ -81,16 +81,6 @@ export async function* readRegular(file: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Removes all rights to a file from other users. Never follows a symbolic link. */
-export async function restrict(file: string): Promise<void> {
-  const handle = await open(file, noSurprises)
-  try {
-    await handle.chmod(0o600)
-  } finally {
-    await handle.close()
-  }
-}
-
 export async function exists(file: string): Promise<boolean> {
   try {
     await lstat(file)

@@ -20,6 +20,7 @@ import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encr
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { DeliveryProblem } from './delivery.ts'
 import { FolderDelivery } from './folder.ts'
+import type { SealFile } from './sealed-file.ts'
 
 let folder: string
 let delivery: FolderDelivery
@@ -37,6 +38,8 @@ const files = (below = '') =>
     .filter(entry => !entry.isDirectory())
     .map(entry => path.relative(at(below), path.join(entry.parentPath, entry.name)))
     .sort()
+// What the caller seals with is not the folder's concern.
+const asItIs: SealFile = bytes => bytes
 async function* chunks(...parts: (string | Uint8Array)[]) {
   yield* parts
 }
@@ -197,29 +200,29 @@ describe('the inbox', () => {
     for (const text of ['one', 'two', 'three']) {
       writeFileSync(at('inbox', 'statement.xml'), text)
       chmodSync(at('inbox', 'statement.xml'), 0o644)
-      await delivery.archive('statement.xml', '2026-03-10')
+      await delivery.archive('statement.xml', '2026-03-10', asItIs)
     }
     expect(files('archive')).toEqual([
-      ...['2026-03-10/statement.xml', '2026-03-10/statement.xml.2', '2026-03-10/statement.xml.3'],
+      ...['2026-03-10/statement.xml.2.sealed', '2026-03-10/statement.xml.3.sealed', '2026-03-10/statement.xml.sealed'],
     ])
-    expect(read('archive', '2026-03-10', 'statement.xml.3')).toBe('three')
-    expect(statSync(at('archive', '2026-03-10', 'statement.xml')).mode & 0o777).toBe(0o600)
+    expect(read('archive', '2026-03-10', 'statement.xml.3.sealed')).toBe('three')
+    expect(statSync(at('archive', '2026-03-10', 'statement.xml.sealed')).mode & 0o777).toBe(0o600)
     // Repeated after a crash.
-    await delivery.archive('statement.xml', '2026-03-10')
+    await delivery.archive('statement.xml', '2026-03-10', asItIs)
     expect(files('inbox')).toEqual([])
   })
 
   test('is emptied into the rejected files, each with a report beside it', async () => {
     for (const text of ['one', 'two']) {
       writeFileSync(at('inbox', 'broken.xml'), text)
-      await delivery.reject('broken.xml', `Line 3: ${text}`)
+      await delivery.reject('broken.xml', `Line 3: ${text}`, asItIs)
     }
-    await delivery.reject('broken.xml', 'Repeated after a crash')
+    await delivery.reject('broken.xml', 'Repeated after a crash', asItIs)
     expect(files('rejected')).toEqual([
-      ...['broken.xml', 'broken.xml.2', 'broken.xml.2.report.txt', 'broken.xml.report.txt'],
+      ...['broken.xml.2.report.txt', 'broken.xml.2.sealed', 'broken.xml.report.txt', 'broken.xml.sealed'],
     ])
     expect(read('rejected', 'broken.xml.2.report.txt')).toBe('Line 3: two')
-    expect(read('rejected', 'broken.xml.2')).toBe('two')
+    expect(read('rejected', 'broken.xml.2.sealed')).toBe('two')
   })
 
   test('is archived so that only the recipients can read it, if there are any', async () => {
@@ -229,8 +232,8 @@ describe('the inbox', () => {
     const text = 'GB29NWBK60161331926819 '.repeat(10_000)
     writeFileSync(at('inbox', 'statement.xml'), text)
     writeFileSync(at('inbox', 'broken.xml'), text)
-    await sealed.archive('statement.xml', '2026-03-10')
-    await sealed.reject('broken.xml', 'Line 1: not XML')
+    await sealed.archive('statement.xml', '2026-03-10', asItIs)
+    await sealed.reject('broken.xml', 'Line 1: not XML', asItIs)
     expect(files()).toEqual([
       ...['archive/2026-03-10/statement.xml.age', 'rejected/broken.xml.age', 'rejected/broken.xml.report.txt'],
     ])
@@ -245,7 +248,7 @@ describe('the inbox', () => {
   test('keeps a file that cannot be encrypted because a recipient is malformed', async () => {
     const sealed = await FolderDelivery.open({ folder, recipients: ['age1wrong'] })
     writeFileSync(at('inbox', 'statement.xml'), 'abc')
-    await expect(sealed.archive('statement.xml', '2026-03-10')).rejects.toThrow()
+    await expect(sealed.archive('statement.xml', '2026-03-10', asItIs)).rejects.toThrow()
     expect(files('inbox')).toEqual(['statement.xml'])
     expect(existsSync(at('archive', '2026-03-10', 'statement.xml.age'))).toBe(false)
   })

@@ -16,16 +16,19 @@ import {
   refuseUnsafe,
 } from './delivery.ts'
 import { encrypted } from './encrypt.ts'
-import { exists, measured, readRegular, renameDurably, restrict, syncFolder, writeDurably } from './files.ts'
+import { exists, measured, readRegular, renameDurably, syncFolder, writeDurably } from './files.ts'
+import type { SealFile } from './sealed-file.ts'
 
 // Longer than the pause between two writes of a program that copies a file without a temporary name.
 const quietMsMin = 60_000
+// More than any file of a bank that is imported.
+const sealedBytesMax = 2 * 1024 ** 3
 // The most files of one name in one folder of the archive. Banks repeat names, but not within a day.
 const copiesMax = 1_000
 
 export type FolderOptions = {
   folder: string
-  /** Public keys of age, 'age1…'. With them, archived and rejected files are encrypted. Default none. */
+  /** Public keys of age, 'age1…', for which archived and rejected files are encrypted instead of being sealed. Default none. */
   recipients?: readonly string[] | undefined
   /** How long a file in the inbox must stay unchanged before it counts as complete; 0 disables the wait. Default 60,000. */
   quietMs?: number | undefined
@@ -174,54 +177,50 @@ export class FolderDelivery implements Delivery {
     return readRegular(path.join(this.inbox, name))
   }
 
-  async archive(name: string, day: Day): Promise<void> {
+  async archive(name: string, day: Day, seal: SealFile): Promise<void> {
     const folder = path.join(this.folder, 'archive', day)
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    await this.move(name, await this.freeName(folder, name))
+    await this.move(name, await this.freeName(folder, name), seal)
   }
 
-  async reject(name: string, report: string): Promise<void> {
+  async reject(name: string, report: string, seal: SealFile): Promise<void> {
     const target = await this.freeName(path.join(this.folder, 'rejected'), name)
     if (!(await exists(path.join(this.inbox, name)))) return
     const part = path.join(path.dirname(target), `.${randomBytes(6).toString('hex')}.part`)
     await writeDurably(part, oneChunk(report))
     await renameDurably(part, `${target}.report.txt`)
-    await this.move(name, target)
+    await this.move(name, target, seal)
   }
 
-  /** @returns a free path in a folder, also for the encrypted form of the file and its report */
+  /** @returns a free path in a folder for the forms of the file and its report */
   private async freeName(folder: string, name: string): Promise<string> {
     refuseUnsafe(name)
     for (let copy = 1; copy <= copiesMax; copy++) {
       const candidate = path.join(folder, copy === 1 ? name : `${name}.${copy}`)
-      const taken = [candidate, `${candidate}.age`, `${candidate}.report.txt`].map(exists)
+      const taken = [candidate, `${candidate}.age`, `${candidate}.sealed`, `${candidate}.report.txt`].map(exists)
       if (!(await Promise.all(taken)).includes(true)) return candidate
     }
     throw new DeliveryProblem(`${folder} has more than ${copiesMax} files named ${name}; move some away`)
   }
 
   /**
-   * Moves a file out of the inbox. With encryption, the file is rewritten, and the original is deleted once the new file is on the disk.
+   * Rewrites a file of the inbox, and deletes the original once the new file is on the disk. A file that is too large to be a bank's is
+   * moved as it is: a second copy could fill the disk.
    */
-  private async move(name: string, target: string): Promise<void> {
+  private async move(name: string, target: string, seal: SealFile): Promise<void> {
     const source = path.join(this.inbox, name)
     if (!(await exists(source))) return
-    if (this.recipients.length > 0) {
-      const part = path.join(path.dirname(target), `.${randomBytes(6).toString('hex')}.part`)
-      await writeDurably(part, encrypted(this.get(name), this.recipients))
-      await renameDurably(part, `${target}.age`)
-      await rm(source, { force: true })
-      await syncFolder(this.inbox)
-      return
-    }
-    // Not ours to change if the bank's software owns the file; the folder is closed to others anyway.
-    await restrict(source).catch(() => undefined)
-    try {
-      await renameDurably(source, target)
-    } catch (error) {
-      // Moved by a concurrent call.
-      if (!isErrno(error, 'ENOENT')) throw error
-    }
+    if (this.recipients.length === 0 && (await lstat(source)).size > sealedBytesMax)
+      return await renameDurably(source, target)
+    const [suffix, bytes] =
+      this.recipients.length > 0
+        ? ['age', encrypted(this.get(name), this.recipients)]
+        : ['sealed', seal(this.get(name))]
+    const part = path.join(path.dirname(target), `.${randomBytes(6).toString('hex')}.part`)
+    await writeDurably(part, bytes)
+    await renameDurably(part, `${target}.${suffix}`)
+    await rm(source, { force: true })
+    await syncFolder(this.inbox)
   }
 }
 

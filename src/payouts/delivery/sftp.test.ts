@@ -12,10 +12,14 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { SealFile } from './sealed-file.ts'
 import { SftpDelivery, type SftpOptions } from './sftp.ts'
 import { BankServer, newKeyPair } from './sftp-server.fixture.ts'
 
 const client = newKeyPair()
+// What the caller seals with is not the folder's concern.
+const asItIs: SealFile = bytes => bytes
+
 let folder: string
 let bank: BankServer
 let options: SftpOptions
@@ -171,10 +175,10 @@ describe('the inbox of the bank', () => {
     let text = ''
     for await (const chunk of delivery.get('statement.xml')) text += Buffer.from(chunk).toString()
     expect(text).toBe('<Document/>')
-    await delivery.archive('statement.xml', '2026-03-10')
-    await delivery.reject('empty.xml', 'Line 1: empty')
-    expect(filesOf('local', 'archive', '2026-03-10')).toEqual(['statement.xml'])
-    expect(filesOf('local', 'rejected')).toEqual(['empty.xml', 'empty.xml.report.txt'])
+    await delivery.archive('statement.xml', '2026-03-10', asItIs)
+    await delivery.reject('empty.xml', 'Line 1: empty', asItIs)
+    expect(filesOf('local', 'archive', '2026-03-10')).toEqual(['statement.xml.sealed'])
+    expect(filesOf('local', 'rejected')).toEqual(['empty.xml.report.txt', 'empty.xml.sealed'])
   })
 
   test('leaves new files, and entries that are not files or cannot be read or deleted', async () => {
@@ -196,7 +200,7 @@ describe('the inbox of the bank', () => {
     // It is fetched once, not at every attempt.
     bank.faults = { refused: ['REMOVE'] }
     expect((await delivery.list(now)).files.map(({ name }) => name)).toEqual(['statement.xml'])
-    await delivery.archive('statement.xml', '2026-03-10')
+    await delivery.archive('statement.xml', '2026-03-10', asItIs)
     const again = await delivery.list(now)
     expect(again.files).toEqual([])
     expect(again.skipped).toContainEqual({

@@ -20,6 +20,7 @@ import {
 } from './delivery.ts'
 import { exists, renameDurably, syncFolder, writeDurably } from './files.ts'
 import { FolderDelivery } from './folder.ts'
+import type { SealFile } from './sealed-file.ts'
 
 const sftpLimits = {
   // Until the server has authenticated us.
@@ -200,12 +201,12 @@ export class SftpDelivery implements Delivery {
     return this.local.get(name)
   }
 
-  async archive(name: string, day: Day): Promise<void> {
-    await this.local.archive(name, day)
+  async archive(name: string, day: Day, seal: SealFile): Promise<void> {
+    await this.local.archive(name, day, seal)
   }
 
-  async reject(name: string, report: string): Promise<void> {
-    await this.local.reject(name, report)
+  async reject(name: string, report: string, seal: SealFile): Promise<void> {
+    await this.local.reject(name, report, seal)
   }
 
   /** Connects, runs the work, and always disconnects. A session that takes too long is cut. */

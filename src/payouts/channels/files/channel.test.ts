@@ -1399,8 +1399,8 @@ describe('a hostile file of a bank is refused whole: nothing of it is booked, an
           reads += 1
           return delivery.get(name)
         },
-        archive: (name, day) => delivery.archive(name, day),
-        reject: (name, report) => delivery.reject(name, report),
+        archive: (name, day, seal) => delivery.archive(name, day, seal),
+        reject: (name, report, seal) => delivery.reject(name, report, seal),
       }
       useRail({ delivery: async () => counting })
       const [payment] = await sent(5_000)

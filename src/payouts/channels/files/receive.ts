@@ -1,6 +1,7 @@
 import { asSentence } from '../../../kernel/text.ts'
 import { dayIn } from '../../../kernel/time.ts'
 import type { TaskContext } from '../../../worker/task.ts'
+import { sealFor } from '../../books/archive-keys.ts'
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { applyIfFree, importBankFile, listBegun } from '../../books/import.ts'
 import type { Delivery } from '../../delivery/delivery.ts'
@@ -47,14 +48,16 @@ async function receiveOne(
   { db, log, now }: TaskContext,
   { rail, delivery, name, size }: { rail: FileRailSettings; delivery: Delivery; name: string; size: number },
 ): Promise<void> {
+  const day = dayIn(rail.timeZone, now())
+  const seal = sealFor(db, { rail: rail.name, day })
   const imported = await importBankFile(db, { rail, name, size, bytes: () => delivery.get(name), now: now() })
   if (imported.result === 'rejected') {
     const { problem } = imported
     log.error({ rail: rail.name, file: name, problem }, 'a bank file was refused; nothing of it was booked')
-    return await delivery.reject(name, `${asSentence(problem)}\nNothing of this file was booked.\n`)
+    return await delivery.reject(name, `${asSentence(problem)}\nNothing of this file was booked.\n`, seal)
   }
   const { result, records, skippedAccounts } = imported
   const message = result === 'imported' ? 'a bank file was imported' : 'a bank file had been imported before'
   log.info({ rail: rail.name, file: name, records, skippedAccounts }, message)
-  await delivery.archive(name, dayIn(rail.timeZone, now()))
+  await delivery.archive(name, day, seal)
 }

@@ -1,6 +1,7 @@
 import { parseEnv } from 'node:util'
 import { Command, Option } from 'commander'
 import { readSettings, type Settings, SettingsProblem } from '../src/config.ts'
+import type { Db, Tx } from '../src/database/database.ts'
 import { type Database, openDatabase, requireSchema, systemClock } from '../src/main.ts'
 import { openLatestKeys } from '../src/members/key-checks.ts'
 import { openKeys, openSealer } from '../src/sealing/installation-keys.ts'
@@ -12,7 +13,7 @@ import {
   keySettingNames,
   placeOf,
 } from '../src/sealing/key-providers.ts'
-import { rotateSealing } from '../src/sealing/rotation.ts'
+import { type Rotating, rotateFingerprints, rotateSealing } from '../src/sealing/rotation.ts'
 import { readSecret } from '../src/secret-file.ts'
 import { recordChange } from './actor.ts'
 import { examples } from './help.ts'
@@ -151,41 +152,55 @@ installationKeyCommand
 installationKeyCommand
   .command('rotate')
   .description(
-    'Replace the key of the installation with a new one and seal everything again with it, while the service runs. If this is interrupted, run it again to continue.',
+    'Replace the key that seals values with a new one and seal everything again, while the service runs. If this is interrupted, run it again to continue.',
   )
+  .option('--fingerprints', 'replace the key by which sealed values are found and compared instead')
   .option('--json', 'print JSON')
-  .addHelpText('after', examples('installation-key rotate'))
-  .action(async (options: { json?: boolean }) => {
+  .addHelpText('after', examples('installation-key rotate', 'installation-key rotate --fingerprints'))
+  .action(async ({ fingerprints, ...options }: { fingerprints?: boolean; json?: boolean }) => {
     await withKeys(
       async ({ db, keySource: source }) => {
-        const { sealedTables } = await import('../src/operators/sealed-tables.ts')
         const now = systemClock()
         const startedAt = performance.now()
-        const rotated = await rotateSealing(db, {
-          ...{ source, tables: sealedTables, now },
-          onStep: step => writeErrorLine(`${step} …`),
-          record: async (tx, { number }) => {
+        const rotating = {
+          ...{ source, now },
+          onStep: (step: string) => writeErrorLine(`${step} …`),
+          record: async (tx: Tx, { number }: { number: number }) => {
             const change = { action: 'installation_key.rotate', resourceId: String(number), details: {} } as const
             await recordChange(tx, { partnerId: null, change, now })
           },
-        })
+        }
+        const { rotated, said } = fingerprints ? await fingerprintsAgain(db, rotating) : await sealAgain(db, rotating)
         const lacking = (await listCopies(db)).filter(({ isComplete }) => !isComplete).map(({ provider }) => provider)
-        const seconds = Math.round((performance.now() - startedAt) / 1_000)
         printResult(options, {
           value: { ...rotated, lacking },
           text: () =>
             [
-              `The installation’s key is now number ${rotated.number}. ${countOf(rotated.rewrapped, 'row')} were sealed again, in ${seconds} s.`,
+              `${said} This took ${Math.round((performance.now() - startedAt) / 1_000)} s.`,
               ...lacking.map(
                 id => `The key ${id} opens only the earlier ones; run midmonth installation-key copy for it again.`,
               ),
-              'Back up member_keys, member_import_keys and idempotency_keys again: earlier dumps of them can be opened only in a database from before.',
             ].join('\n'),
         })
       },
       { as: 'owner' },
     )
   })
+
+async function sealAgain(db: Db, rotating: Rotating) {
+  const { sealedTables } = await import('../src/operators/sealed-tables.ts')
+  const rotated = await rotateSealing(db, { ...rotating, tables: sealedTables })
+  const said =
+    `Values are sealed with key ${rotated.number} now; ${countOf(rotated.rewrapped, 'row')} were sealed again. Take a backup: dumps of ` +
+    'single tables from before can be opened only in a database from before.'
+  return { rotated, said }
+}
+
+async function fingerprintsAgain(db: Db, rotating: Rotating) {
+  const { rehash } = await import('../src/operators/rehash.ts')
+  const rotated = await rotateFingerprints(db, { ...rotating, rehash })
+  return { rotated, said: `Members are found by fingerprints with key ${rotated.number} now.` }
+}
 
 function settingsOption(): Option {
   return new Option('--settings <file>', 'a file with the settings of the other key, as in the environment').conflicts(

@@ -307,6 +307,13 @@ create table members (
   phone_fingerprint bytea check (octet_length(phone_fingerprint) = 16),
   dob_fingerprint bytea check (octet_length(dob_fingerprint) = 16),
   gender_fingerprint bytea check (octet_length(gender_fingerprint) = 16),
+  -- The same with the next key, while the key of fingerprints is rotated.
+  email_fingerprint_next bytea,
+  worker_id_fingerprint_next bytea,
+  account_details_fingerprint_next bytea,
+  phone_fingerprint_next bytea,
+  dob_fingerprint_next bytea,
+  gender_fingerprint_next bytea,
   enable_payroll boolean not null,
   -- Why the bank refused the account, until it is changed. Refuses withdrawals.
   account_refused text,
@@ -327,12 +334,20 @@ create table members (
     case when erased_at is null then profile is not null and email_fingerprint is not null
          else status = 'inactive' and first_name = '' and last_name = ''
               and num_nonnulls(profile, account, email_fingerprint, worker_id_fingerprint, account_details_fingerprint,
-                               phone_fingerprint, dob_fingerprint, gender_fingerprint, account_refused, review_reason) = 0
+                               phone_fingerprint, dob_fingerprint, gender_fingerprint, email_fingerprint_next,
+                               worker_id_fingerprint_next, account_details_fingerprint_next, phone_fingerprint_next,
+                               dob_fingerprint_next, gender_fingerprint_next, account_refused, review_reason) = 0
     end),
   constraint one_member_per_worker_id unique (partner_id, worker_id_fingerprint),
   constraint account_has_a_fingerprint check ((account is null) = (account_details_fingerprint is null))
 );
 create unique index one_member_per_email on members (partner_id, email_fingerprint) where status in ('active', 'invited');
+-- In every phase of a rotation, all members have a fingerprint with the same key, in one of the columns or the other; see
+-- docs/decisions/0063-rotating-keys.md.
+create unique index one_member_per_next_email on members (partner_id, email_fingerprint_next)
+  where email_fingerprint_next is not null and status in ('active', 'invited');
+create unique index one_member_per_next_worker_id on members (partner_id, worker_id_fingerprint_next)
+  where worker_id_fingerprint_next is not null;
 -- The unique index finds the other members. A new member is in only one of the two.
 create index inactive_members_by_email on members (partner_id, email_fingerprint, id desc) where status = 'inactive';
 create index members_by_status on members (partner_id, status, id desc);
@@ -350,6 +365,12 @@ alter table members
   alter column phone_fingerprint set statistics 0,
   alter column dob_fingerprint set statistics 0,
   alter column gender_fingerprint set statistics 0,
+  alter column email_fingerprint_next set statistics 0,
+  alter column worker_id_fingerprint_next set statistics 0,
+  alter column account_details_fingerprint_next set statistics 0,
+  alter column phone_fingerprint_next set statistics 0,
+  alter column dob_fingerprint_next set statistics 0,
+  alter column gender_fingerprint_next set statistics 0,
   alter column account_refused set statistics 0,
   alter column review_reason set statistics 0;
 create trigger members_initial_state before insert on members
@@ -357,7 +378,8 @@ create trigger members_initial_state before insert on members
 create trigger members_transitions before update of status on members
   for each row when (old.status is distinct from new.status) execute function refuse_unlisted_transition('members');
 
--- The program does the same; the trigger covers every other way of changing an account.
+-- The program does the same; the trigger covers every other way of changing an account. During a rotation of the key of fingerprints,
+-- an account is the same if any two of its fingerprints are equal.
 create function clear_refused_account() returns trigger language plpgsql as $$
 begin
   new.account_refused := null;
@@ -365,7 +387,10 @@ begin
 end $$;
 create trigger changed_account_is_not_refused before update of account_details_fingerprint on members
   for each row when (
-    old.account_refused is not null and old.account_details_fingerprint is distinct from new.account_details_fingerprint)
+    old.account_refused is not null
+    and old.account_details_fingerprint is distinct from new.account_details_fingerprint
+    and (old.account_details_fingerprint = new.account_details_fingerprint_next) is not true
+    and (old.account_details_fingerprint_next = new.account_details_fingerprint_next) is not true)
   execute function clear_refused_account();
 
 create function refuse_change_of_erased() returns trigger language plpgsql as $$
@@ -513,6 +538,8 @@ create table member_import_keys (
   partner_id id not null,
   import_id id not null,
   wrapped bytea not null,
+  -- The number of the key of the fingerprints in the rows.
+  fingerprint_key integer not null,
   primary key (partner_id, import_id)
 );
 

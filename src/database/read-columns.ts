@@ -44,7 +44,7 @@ const readable = {
   ledgerVerifications: 'id requestedBy requestedAt startedAt endedAt checksDone checksTotal checks problem',
   memberCountChanges: 'partnerId id tier status change',
   memberCounts: 'partnerId tier status count',
-  memberImportKeys: 'partnerId importId',
+  memberImportKeys: 'partnerId importId fingerprintKey',
   memberImportProgress: 'partnerId importId stepsDone',
   memberErasures: 'partnerId memberId erasedAt lastPaidAt paymentKeyDestroyedAt',
   memberImportRows: 'partnerId importId row newMemberId firstName lastName tier enablePayroll faults',
@@ -145,7 +145,7 @@ const withheld = {
   memberKeys: 'profileKey paymentKey',
   memberSessions: 'hash',
   members:
-    'profile account emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint',
+    'profile account emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint emailFingerprintNext workerIdFingerprintNext accountDetailsFingerprintNext phoneFingerprintNext dobFingerprintNext genderFingerprintNext',
   operatorKeys: 'hash',
   payoutExceptions: 'bankText bankTextAboutMember',
   sandboxClockMoves: 'fingerprint',

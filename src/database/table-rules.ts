@@ -57,9 +57,19 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   // The statement that adds a change to its count deletes the change.
   memberCountChanges: 'disposable',
   memberCounts: 'free',
-  memberImportKeys: { changes: ['wrapped'], deletable: true },
+  memberImportKeys: { changes: ['wrapped', 'fingerprintKey'], deletable: true },
   memberImportProgress: 'free',
-  memberImportRows: 'disposable',
+  memberImportRows: {
+    changes: [
+      'emailFingerprint',
+      'workerIdFingerprint',
+      'accountDetailsFingerprint',
+      'phoneFingerprint',
+      'dobFingerprint',
+      'genderFingerprint',
+    ],
+    deletable: true,
+  },
   memberImportSteps: { changes: ['action', 'command', 'fault'], deletable: true },
   memberImports: { protects: ['kind', 'columns', 'removesAccounts', 'rowTo', 'createdAt', 'offboardMax'] },
   memberKeys: 'permanent',

@@ -333,6 +333,7 @@ export type DB = {
     partnerId: string
     importId: string
     wrapped: Buffer
+    fingerprintKey: number
   }
   memberImportProgress: {
     partnerId: string
@@ -422,6 +423,12 @@ export type DB = {
     phoneFingerprint: Buffer | null
     dobFingerprint: Buffer | null
     genderFingerprint: Buffer | null
+    emailFingerprintNext: Buffer | null
+    workerIdFingerprintNext: Buffer | null
+    accountDetailsFingerprintNext: Buffer | null
+    phoneFingerprintNext: Buffer | null
+    dobFingerprintNext: Buffer | null
+    genderFingerprintNext: Buffer | null
     enablePayroll: boolean
     accountRefused: string | null
     reviewReason: string | null

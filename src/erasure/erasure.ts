@@ -268,7 +268,7 @@ async function readReceipt(db: Reader, { partnerId, memberId }: OfMember): Promi
   return receipt
 }
 
-const noNames = { emailFingerprint: null, workerIdFingerprint: null }
+const noNames = { emailFingerprints: [], workerIdFingerprints: [] }
 
 /**
  * The entries that the database does not know of: of members who are as they were before their erasure, and of members whom it does

@@ -4,8 +4,16 @@ import type { ImportNames } from '../members/erase.ts'
 type Named = { partnerId: string; memberId: string; names: ImportNames }
 
 /** SQL for a relation of the rows of imports that name the member or created them: `import_id`, and `place`, the row. */
-function naming({ partnerId, memberId, names: { emailFingerprint, workerIdFingerprint } }: Named) {
-  return sql`member_import_rows_naming(${partnerId}, ${memberId}, ${emailFingerprint}, ${workerIdFingerprint})`
+function naming({ partnerId, memberId, names: { emailFingerprints, workerIdFingerprints } }: Named) {
+  const [email = null, nextEmail = null] = emailFingerprints
+  const [workerId = null, nextWorkerId = null] = workerIdFingerprints
+  const byName = (...of: (Buffer | null)[]) => sql`
+    select import_id, place from member_import_rows_naming(${partnerId}, ${memberId}, ${sql.join(of)})`
+  // There is a second one of each only while the key of fingerprints is rotated.
+  const isOne = nextEmail === null && nextWorkerId === null
+  return isOne
+    ? sql`(${byName(email, workerId)})`
+    : sql`(${byName(email, workerId)} union ${byName(nextEmail, nextWorkerId)})`
 }
 
 /** The ids of unfinished imports with a row or an action for the member, oldest first. */
@@ -16,7 +24,7 @@ export async function listUnfinishedNaming(db: Reader, named: Named & { countMax
      where i.partner_id = ${partnerId} and i.ended_at is null
        and (exists (select from member_import_steps s
                      where s.partner_id = i.partner_id and s.import_id = i.id and s.member_id = ${memberId})
-            or i.id in (select import_id from ${naming(named)}))
+            or i.id in (select import_id from ${naming(named)} n))
      order by i.created_at, i.id limit ${countMax}`.execute(db)
   return rows.map(({ id }) => id)
 }

@@ -24,7 +24,7 @@ export async function createImportKey(tx: Tx, ofImport: OfImport): Promise<Buffe
   const wrapped = sealerOf(tx).seal(key, wrapping(ofImport))
   await tx
     .insertInto('memberImportKeys')
-    .values({ ...ofImport, wrapped })
+    .values({ ...ofImport, wrapped, fingerprintKey: sealerOf(tx).fingerprintKeyNumber })
     .execute()
   return key
 }

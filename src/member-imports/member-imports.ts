@@ -9,6 +9,7 @@ import { dayIn } from '../kernel/time.ts'
 import { decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
+import { pinFingerprints } from '../sealing/fingerprint-stages.ts'
 import { sealerOf } from '../sealing/held.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 import * as tiers from '../tiers/tiers.ts'
@@ -18,6 +19,7 @@ import { copyStatement } from './copy.ts'
 import { createImportKey, destroyImportKey, importKey } from './import-key.ts'
 import { planFile, planFileAgain } from './plan.ts'
 import { readInto } from './read-file.ts'
+import { refingerprint } from './refingerprint.ts'
 import { sealCommand } from './rows.ts'
 import {
   actionFor,
@@ -145,6 +147,7 @@ export async function createFromFile(
   await lockUpload(tx, partnerId)
   const { isQueued } = await requireRoom(tx, { partnerId, kind: 'file' })
   await allowForLargeFile(tx)
+  await pinFingerprints(tx)
   const importId = newId('memberJob', now)
   const currencies = await tiers.listCurrencies(tx, partnerId)
   const { fd, kind, removesAccounts, offboardMax = null } = file
@@ -377,6 +380,8 @@ async function startQueued(
     return { hasEnded: false, steps: memberImport.steps }
   }
   await allowForLargeFile(tx)
+  await pinFingerprints(tx)
+  await refingerprint(tx, memberImport)
   const rowCount = memberImport.invite + memberImport.update + memberImport.reinstate + memberImport.unchanged
   const { rowTo: readTo, createdAt: sentAt } = memberImport
   const planned = await planFileAgain(tx, { terms: memberImport, partner, rowCount, readTo, sentAt })

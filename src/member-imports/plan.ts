@@ -5,8 +5,9 @@ import { issuesMax, Problem } from '../kernel/errors.ts'
 import { decideAll, type MemberCommand, type PartnerRules } from '../members/changes.ts'
 import { type Column, columnSpecs, isSealed } from '../members/fields.ts'
 import { plainColumns } from '../members/rows.ts'
-import { fingerprintColumn, paymentKeyOf } from '../members/sealing.ts'
+import { fingerprintColumn, fingerprintColumns, nextColumn, paymentKeyOf } from '../members/sealing.ts'
 import { sealerOf } from '../sealing/held.ts'
+import type { Sealer } from '../sealing/sealer.ts'
 import type { Read, RowFault } from './read-file.ts'
 import { openRows, rowColumns, type SealedRow } from './rows.ts'
 import {
@@ -146,26 +147,27 @@ async function match(
   { terms, readTo, isLarge, now }: { terms: FileTerms; readTo: number; isLarge: boolean; now: Date },
 ): Promise<Matched> {
   const { partnerId, importId } = terms
+  const column = (name: string) => sql.raw(memberColumn(name, sealerOf(tx)))
   // Without fresh statistics the planner might look a million rows up one by one.
   if (isLarge) await sql`select set_config('enable_nestloop', 'off', true)`.execute(tx)
   // One pass over the members finds both the rows' members by e-mail and the members without such a row. Only the other rows,
   // few in a later file, are looked up by worker_id. A member counts once, since rows with the same e-mail void the plan.
   const { rows } = await sql<Matched>`
     with joined as materialized (
-      select r.row, e.id as member_id, e.id is not null and (${isSame(terms)}) as is_same, e.may_be_missing,
+      select r.row, e.id as member_id, e.id is not null and (${isSame(terms, sealerOf(tx))}) as is_same, e.may_be_missing,
              case when e.id is null then r.worker_id_fingerprint end as worker_id_fingerprint,
              case when e.id is null then r.email_fingerprint end as email_fingerprint,
              case when e.id is null then r.new_member_id end as new_member_id, r.faults
         from (select * from member_import_rows where partner_id = ${partnerId} and import_id = ${importId}) r
         full join (select *, instructed_at <= ${now} as may_be_missing from members
                     where partner_id = ${partnerId} and status in ('active', 'invited')) e
-               on e.email_fingerprint = r.email_fingerprint
+               on e.${column('email_fingerprint')} = r.email_fingerprint
     ), others as materialized (
       select o.row, coalesce(w.id, f.id) as member_id, w.id is not null as by_worker_id, o.new_member_id, o.faults
         from (select * from joined where member_id is null) o
-        left join members w on w.partner_id = ${partnerId} and w.worker_id_fingerprint = o.worker_id_fingerprint
-        left join (select email_fingerprint, max(id) as id from members
-                    where partner_id = ${partnerId} and status = 'inactive' and erased_at is null group by email_fingerprint) f
+        left join members w on w.partner_id = ${partnerId} and w.${column('worker_id_fingerprint')} = o.worker_id_fingerprint
+        left join (select ${column('email_fingerprint')} as email_fingerprint, max(id) as id from members
+                    where partner_id = ${partnerId} and status = 'inactive' and erased_at is null group by ${column('email_fingerprint')}) f
                on f.email_fingerprint = o.email_fingerprint
     ), counted as (
       select new_rows, new_rows * 2 > row_count as are_mostly_new, members_before
@@ -205,9 +207,9 @@ type Matched = { membersBefore: number; restAction: RestAction; invite: number; 
 
 // Whether each cell of the row equals the value of member `e`. This is only a shortcut for unchanged rows: any other row is
 // decided by the rules, which may still find that nothing changes.
-function isSame({ columns, removesAccounts }: FileTerms) {
+function isSame({ columns, removesAccounts }: FileTerms, sealer: Sealer) {
   const isEqual = (name: string, { keeps }: { keeps: boolean }) => {
-    const [has, says] = [sql.raw(`e.${name}`), sql.raw(`r.${name}`)]
+    const [has, says] = [sql.raw(`e.${memberColumn(name, sealer)}`), sql.raw(`r.${name}`)]
     return keeps
       ? sql`(${says} is null or ${has} is not distinct from ${says})`
       : sql`${has} is not distinct from ${says}`
@@ -225,6 +227,11 @@ function isSame({ columns, removesAccounts }: FileTerms) {
     ],
     sql` and `,
   )
+}
+
+// The column of the members whose fingerprints are all made with the key of the rows'; see `pinFingerprints`.
+function memberColumn(name: string, { usesNextFingerprints }: Sealer): string {
+  return usesNextFingerprints && fingerprintColumns.includes(name) ? nextColumn(name) : name
 }
 
 async function recordDuplicates(

@@ -1,5 +1,6 @@
 import { type Page, type Reader, sql } from '../database/database.ts'
 import type { PartialProfile } from '../members/fields.ts'
+import { sealerOf } from '../sealing/held.ts'
 import { memberColumns, openRows, rowColumns, type SealedRow } from './rows.ts'
 import type { Action } from './schema.ts'
 
@@ -31,6 +32,10 @@ export async function listResults(
   const each = (branch: ReturnType<typeof sql>) => sql`
     (select * from (${branch}) branch where step > ${after}::integer and ${matching(asked.filter)}
       order by step limit ${page.skip + page.take})`
+  // While the key of fingerprints is rotated, a row and its member may each have the other one as the first.
+  const ofNext = sealerOf(db).isRotatingFingerprints
+    ? sql`or email_fingerprint_next = results.email_fingerprint`
+    : sql``
   // The member of an unchanged row has no step, so it is looked up, for this page only.
   const { rows } = await sql<SealedRow<Result>>`
     select results.*, coalesce(step_member_id, unchanged.id) as member_id
@@ -38,7 +43,7 @@ export async function listResults(
              order by step offset ${page.skip} limit ${page.take}) results
       left join lateral (select id from members
                           where step_member_id is null and partner_id = ${asked.partnerId}
-                            and email_fingerprint = results.email_fingerprint and status in ('active', 'invited')) unchanged on true
+                            and (email_fingerprint = results.email_fingerprint ${ofNext}) and status in ('active', 'invited')) unchanged on true
      order by step`.execute(db)
   return await openRows<Result>(db, asked, rows)
 }

@@ -67,6 +67,7 @@ export function sealRow(key: ImportKey, row: number, fields: SealedFields): Buff
   return key.seal(JSON.stringify({ email, phone, workerId, dob, gender, accountDetails }), `row ${row}`)
 }
 
+/** Opens a row that `sealRow` has sealed. */
 export function openRow(key: ImportKey, { row, sealed }: { row: number; sealed: Buffer }): SealedFields {
   return JSON.parse(key.open(sealed, `row ${row}`))
 }

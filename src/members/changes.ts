@@ -164,8 +164,8 @@ async function loadState(
   const named = commands.filter(command => command.type !== 'Add').map(command => command.memberId)
   const found = await select(tx, partnerId).where(sql<boolean>`id = any(${named}::text[])`).execute()
   const fingerprints = new Fingerprints(sealerOf(tx), partnerId)
-  const emails = wanted.flatMap(({ email }) => (email === undefined ? [] : [fingerprints.ofEmail(email)]))
-  const workerIds = wanted.flatMap(({ workerId }) => (workerId == null ? [] : [fingerprints.ofWorkerId(workerId)]))
+  const emails = wanted.flatMap(({ email }) => (email === undefined ? [] : fingerprints.ofEmail(email)))
+  const workerIds = wanted.flatMap(({ workerId }) => (workerId == null ? [] : fingerprints.ofWorkerId(workerId)))
   // Not `in`: the planner would expect half of all members to match, and scan the table.
   const holders = await select(tx, partnerId)
     .where(sql<boolean>`

@@ -1,13 +1,15 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { sealerOf } from '../sealing/held.ts'
 import { recordCounts } from './counts.ts'
+import { profileReader, select } from './rows.ts'
 import type { MemberStatus } from './schema.ts'
-import { sealedColumns } from './sealing.ts'
+import { Fingerprints, sealedColumns } from './sealing.ts'
 
 // Not a person's name, and too short to be searched for.
 const erasedName = ''
 
 /** The fingerprints by which imports name a member. */
-export type ImportNames = { emailFingerprint: Buffer | null; workerIdFingerprint: Buffer | null }
+export type ImportNames = { emailFingerprints: Buffer[]; workerIdFingerprints: Buffer[] }
 
 /** A locked member who is to be erased, or was. */
 export type ErasableMember = ImportNames & {
@@ -36,13 +38,36 @@ export async function findErasable(
   db: Reader,
   { partnerId, memberId }: { partnerId: string; memberId: string },
 ): Promise<ErasableMember | undefined> {
-  return await db
+  const found = await db
     .selectFrom('members')
     .select(['status', 'tier', 'createdAt', 'erasedAt', 'emailFingerprint', 'workerIdFingerprint'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', memberId)
     .executeTakeFirst()
+  if (found === undefined) return undefined
+  const { emailFingerprint, workerIdFingerprint, ...member } = found
+  const names = sealerOf(db).isRotatingFingerprints
+    ? await readNames(db, { partnerId, memberId })
+    : { emailFingerprints: listOf(emailFingerprint), workerIdFingerprints: listOf(workerIdFingerprint) }
+  return { ...member, ...names }
 }
+
+// During a rotation, rows of imports may have fingerprints with a key that the member's are no longer made with.
+async function readNames(
+  db: Reader,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<ImportNames> {
+  const member = await select(db, partnerId).where('id', '=', memberId).executeTakeFirst()
+  if (member === undefined) return { emailFingerprints: [], workerIdFingerprints: [] }
+  const { email, workerId } = profileReader(db, partnerId)(member)
+  const fingerprints = new Fingerprints(sealerOf(db), partnerId)
+  return {
+    emailFingerprints: fingerprints.ofEmail(email),
+    workerIdFingerprints: workerId === null ? [] : fingerprints.ofWorkerId(workerId),
+  }
+}
+
+const listOf = (fingerprint: Buffer | null) => (fingerprint === null ? [] : [fingerprint])
 
 /**
  * Destroys everything that identifies a locked member: the key of the profile, with all copies of what it seals, the names, the

@@ -260,7 +260,9 @@ function matching(
       : [sql<boolean>`id = any(array(${withEmails(fingerprints, { partnerId, emails })}))`]),
     ...(workerIds === undefined
       ? []
-      : [sql<boolean>`worker_id_fingerprint = any(${workerIds.map(each => fingerprints.ofWorkerId(each))}::bytea[])`]),
+      : [
+          sql<boolean>`worker_id_fingerprint = any(${workerIds.flatMap(each => fingerprints.ofWorkerId(each))}::bytea[])`,
+        ]),
     ...(metadata === undefined
       ? []
       : [hasMetadata(metadata, { partnerId, kind: 'member', resourceId: sql`members.id` })]),
@@ -286,7 +288,7 @@ function withText(
   return sql`
     select id from members where partner_id = ${partnerId} and id = ${text}
      union all
-    select id from members where partner_id = ${partnerId} and worker_id_fingerprint = ${fingerprints.ofWorkerId(text)}
+    select id from members where partner_id = ${partnerId} and worker_id_fingerprint = any(${fingerprints.ofWorkerId(text)}::bytea[])
      union all ${withEmails(fingerprints, { partnerId, emails: [text] })}
      union all ${beginsWith(sql`lower(first_name || ' ' || last_name)`)}
      union all ${beginsWith(sql`lower(last_name)`)}`
@@ -295,7 +297,7 @@ function withText(
 // Inactive members have a separate index. Not `in`: the planner would expect half of all members to match, and scan the table.
 function withEmails(fingerprints: Fingerprints, { partnerId, emails }: { partnerId: string; emails: string[] }) {
   const those = sql`
-    select id from members join unnest(${emails.map(each => fingerprints.ofEmail(each))}::bytea[]) as given
+    select id from members join unnest(${emails.flatMap(each => fingerprints.ofEmail(each))}::bytea[]) as given
       on email_fingerprint = given
      where partner_id = ${partnerId}`
   return sql`${those} and status in ('active', 'invited') union all ${those} and status = 'inactive'`

@@ -38,7 +38,9 @@ export async function restrict(
   await sql`
     update members set account_refused = ${reason}
      where partner_id = ${partnerId} and id = ${memberId}
-       and account_details_fingerprint = ${new Fingerprints(sealerOf(tx), partnerId).ofAccount(account)}`.execute(tx)
+       and account_details_fingerprint = any(${new Fingerprints(sealerOf(tx), partnerId).ofAccount(account)}::bytea[])`.execute(
+    tx,
+  )
 }
 
 /**

@@ -107,7 +107,9 @@ export const profileColumns = sql.raw(storedColumns.join(', '))
 export function profileAssignments(source: string) {
   const others = storedColumns.filter(name => name !== 'account').map(name => `${name} = ${source}.${name}`)
   return sql.raw(`${others.join(', ')},
-    account = case when members.account_details_fingerprint is not distinct from ${source}.account_details_fingerprint
+    account = case when members.account_details_fingerprint = ${source}.account_details_fingerprint
+                     or members.account_details_fingerprint = ${source}.account_details_fingerprint_next
+                     or members.account_details_fingerprint_next = ${source}.account_details_fingerprint_next
                    then members.account else ${source}.account end`)
 }
 

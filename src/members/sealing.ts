@@ -37,8 +37,18 @@ export function fingerprintColumn(field: SealedField): string {
 /** The columns with the fingerprints by which sealed fields are compared without being opened. */
 export const fingerprintColumns: readonly string[] = sealedFields.map(fingerprintColumn)
 
+/** The column with the fingerprint that is made with the next key, while the key of fingerprints is rotated. */
+export function nextColumn(name: string): string {
+  return `${name}_next`
+}
+
 /** The columns that hold sealed fields, and their fingerprints. */
-export const sealedColumns: readonly string[] = ['profile', 'account', ...fingerprintColumns]
+export const sealedColumns: readonly string[] = [
+  'profile',
+  'account',
+  ...fingerprintColumns,
+  ...fingerprintColumns.map(nextColumn),
+]
 
 /** The columns of sealed fields, and the keys of the member. */
 export const sealedColumnsWithKeys: readonly string[] = [...sealedColumns, ...keySealings.map(({ name }) => name)]
@@ -97,24 +107,49 @@ function seal(
     profile: profileKey.seal(JSON.stringify(profile), 'profile'),
     account: accountDetails && sealAccount(paymentKey, accountDetails),
     ...fingerprintsOf(sealer, owner.partnerId, fields),
+    ...nextFingerprintsOf(sealer, owner.partnerId, fields),
   }
 }
 
 /** A value for each of `fingerprintColumns`. */
-export function fingerprintsOf(
-  sealer: Sealer,
-  partnerId: string,
+export function fingerprintsOf(sealer: Sealer, partnerId: string, fields: SealedFields): Sealed {
+  return allOf(fields, parts => sealer.fingerprint([partnerId, ...parts]))
+}
+
+/** A value for each of the columns of `nextColumn`: null unless the key of fingerprints is rotated. */
+export function nextFingerprintsOf(sealer: Sealer, partnerId: string, fields: SealedFields): Sealed {
+  const next = allOf(fields, parts => sealer.nextFingerprint([partnerId, ...parts]))
+  return Object.fromEntries(Object.entries(next).map(([name, value]) => [nextColumn(name), value]))
+}
+
+type Parts = readonly [field: SealedField, ...values: string[]]
+
+function allOf(
   { email, phone, workerId, dob, gender, accountDetails }: SealedFields,
+  hash: (parts: Parts) => Buffer | null,
 ): Sealed {
-  const fingerprints = new Fingerprints(sealer, partnerId)
+  const ofField = (field: SealedField, value: string | null) =>
+    value === null ? null : hash([field, foldEmail(email), value])
   return {
-    email_fingerprint: email === '' ? null : fingerprints.ofEmail(email),
-    worker_id_fingerprint: workerId === null ? null : fingerprints.ofWorkerId(workerId),
-    account_details_fingerprint: accountDetails && fingerprints.ofAccount(accountDetails),
-    phone_fingerprint: fingerprints.ofFieldOf(email, { field: 'phone', value: phone }),
-    dob_fingerprint: fingerprints.ofFieldOf(email, { field: 'dob', value: dob }),
-    gender_fingerprint: fingerprints.ofFieldOf(email, { field: 'gender', value: gender }),
+    email_fingerprint: email === '' ? null : hash(partsOf.email(email)),
+    worker_id_fingerprint: workerId === null ? null : hash(partsOf.workerId(workerId)),
+    account_details_fingerprint: accountDetails && hash(partsOf.account(accountDetails)),
+    // These have so few values that equal fingerprints would give them away, so they are equal only for members with the same e-mail.
+    phone_fingerprint: ofField('phone', phone),
+    dob_fingerprint: ofField('dob', dob),
+    gender_fingerprint: ofField('gender', gender),
   }
+}
+
+const partsOf = {
+  /** Equal for addresses that differ only in case. */
+  email: (email: string): Parts => ['email', foldEmail(email)],
+  workerId: (workerId: string): Parts => ['workerId', workerId],
+  /** Equal for equal accounts of two members. */
+  account(account: BankAccount): Parts {
+    const number = 'iban' in account ? [account.iban] : [account.sortCode, account.accountNumber]
+    return ['accountDetails', account.accountHolder, ...number]
+  },
 }
 
 /** Opens the sealed fields of a member except the account; undefined if the key was destroyed. */
@@ -133,7 +168,7 @@ export function openAll(sealer: Sealer, stored: StoredProfile, owner: Owner): Se
   return profile && { ...profile, accountDetails: openAccount(sealer, stored, owner) }
 }
 
-/** The fingerprints of a partner's values, by which they are found and compared without being opened. */
+/** The fingerprints by which a partner's values are found without being opened: two of each while their key is rotated. */
 export class Fingerprints {
   readonly #sealer: Sealer
   readonly #partnerId: string
@@ -144,30 +179,21 @@ export class Fingerprints {
   }
 
   /** Equal for addresses that differ only in case. */
-  ofEmail(email: string): Buffer {
-    return this.#of('email', foldEmail(email))
+  ofEmail(email: string): Buffer[] {
+    return this.#of(partsOf.email(email))
   }
 
-  ofWorkerId(workerId: string): Buffer {
-    return this.#of('workerId', workerId)
+  ofWorkerId(workerId: string): Buffer[] {
+    return this.#of(partsOf.workerId(workerId))
   }
 
   /** Equal accounts of two members have equal fingerprints. */
-  ofAccount(account: BankAccount): Buffer {
-    const number = 'iban' in account ? [account.iban] : [account.sortCode, account.accountNumber]
-    return this.#of('accountDetails', account.accountHolder, ...number)
+  ofAccount(account: BankAccount): Buffer[] {
+    return this.#of(partsOf.account(account))
   }
 
-  /**
-   * Equal only for members with the same e-mail: a gender or a day of birth has so few values that equal fingerprints would give
-   * them away.
-   */
-  ofFieldOf(email: string, { field, value }: { field: SealedField; value: string | null }): Buffer | null {
-    return value === null ? null : this.#of(field, foldEmail(email), value)
-  }
-
-  #of(field: SealedField, ...values: string[]): Buffer {
-    return this.#sealer.fingerprint([this.#partnerId, field, ...values])
+  #of(parts: Parts): Buffer[] {
+    return this.#sealer.fingerprintsToFind([this.#partnerId, ...parts])
   }
 }
 

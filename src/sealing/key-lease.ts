@@ -5,6 +5,7 @@ export const leaseLimits = {
   // A new key is known everywhere soon after this.
   readEveryMs: 5_000,
   retryMs: 1_000,
+  refreshMsMax: 3_000,
   // A process that has not read the keys for this long seals nothing: a rotation that waits longer knows that no process seals with the
   // key that it has retired.
   staleMs: 30_000,
@@ -19,6 +20,7 @@ export class KeyLease {
   readonly #readEveryMs: number
   #readAtMs: number
   #reads = 0
+  #whenRead = Promise.withResolvers<void>()
   // Unknown keys, and how often the keys had been read when a value with the key was met.
   readonly #awaited = new Map<number, number>()
   #interrupt: () => void = () => undefined
@@ -48,7 +50,24 @@ export class KeyLease {
     // A reading that was under way when the value was met may be too early.
     if (this.#reads >= since + 2) return
     this.#interrupt()
-    throw new Unavailable(`the installation’s key ${number} has yet to be read`, 'nothing-done')
+    throw new Unavailable(
+      `a value with the installation’s key ${number} cannot be opened until the keys were read again`,
+      'nothing-done',
+    )
+  }
+
+  /** Waits until the keys were read again. @throws Unavailable if that takes too long */
+  async refresh(): Promise<void> {
+    const since = this.#reads
+    // A reading that is under way may be too early.
+    while (this.#reads < since + 2) {
+      this.#interrupt()
+      const late = new AbortController()
+      const isLate = pause(leaseLimits.refreshMsMax, true, { ref: false, signal: late.signal }).catch(() => false)
+      if ((await Promise.race([this.#whenRead.promise, isLate])) === true)
+        throw new Unavailable('the installation’s keys cannot be read', 'nothing-done')
+      late.abort()
+    }
   }
 
   /** Reads the keys every few seconds, or earlier if one is missing, until the signal aborts. */
@@ -66,6 +85,8 @@ export class KeyLease {
         await read()
         this.#readAtMs = startedAtMs
         this.#reads += 1
+        this.#whenRead.resolve()
+        this.#whenRead = Promise.withResolvers()
         isReported = false
         // Twice in a row for a missing key; see `awaitKey`.
         waitMs = [...this.#awaited.values()].some(since => this.#reads < since + 2) ? 0 : this.#readEveryMs

@@ -264,7 +264,7 @@ test('a value whose key was rotated away is refused with what to do', async () =
   const restored = sealerOf(harness.db).seal('restored from a backup of the table', of)
   await rotate()
   const sealer = await openSealer(harness.ownerDb, keySource, { lease: new KeyLease({ readEveryMs: 5 }) })
-  expect(() => sealer.open(restored, of)).toThrow('has yet to be read')
+  expect(() => sealer.open(restored, of)).toThrow('cannot be opened until the keys were read again')
   await expect
     .poll(() => {
       try {

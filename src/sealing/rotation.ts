@@ -3,8 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { SettingsProblem } from '../config.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
-import { holdByNameIfFree } from '../database/named-locks.ts'
+import { isLockTimeout } from '../database/errors.ts'
+import { holdByNameIfFree, lockByName } from '../database/named-locks.ts'
 import { keyBytes } from './aes-gcm.ts'
+import { stagesLock } from './fingerprint-stages.ts'
 import { addKey, openKeys, openSealer, wrapKey } from './installation-keys.ts'
 import { leaseLimits } from './key-lease.ts'
 import type { KeySource } from './key-providers.ts'
@@ -26,6 +28,7 @@ export type Rotating = {
   onRead?: (table: string, count: number) => void
   /** How long a process may use the keys that it has read before a step. */
   settleMs?: number
+  record: RecordEnd
 }
 
 /** Records the end of a rotation, in its transaction. `number`: the key that is used from now on. */
@@ -39,16 +42,15 @@ export type Rotated = { number: number; rewrapped: number; isContinued: boolean 
 /**
  * Replaces the key that seals, and seals everything again with the new key. A run that was killed is continued by the next.
  * @param db connected as the owner
- * @param tables every table with sealed values
- * @param record runs in the transaction that ends the rotation
+ * @param rotating.tables every table with sealed values
  * @throws SettingsProblem if a rotation is running
  */
 export async function rotateSealing(
   db: Db,
-  { tables, record, ...rotating }: Rotating & { tables: readonly SealedTable[]; record: RecordEnd },
+  { tables, ...rotating }: Rotating & { tables: readonly SealedTable[] },
 ): Promise<Rotated> {
   return await withRotation(db, async () => {
-    const { onStep, onRead = () => undefined } = rotating
+    const { onStep, record, onRead = () => undefined } = rotating
     const isContinued = (await readUses(db, 'sealing')).length > 1
     if (!isContinued) await addNext(db, 'sealing', rotating)
     if ((await readUses(db, 'sealing')).some(({ stage }) => stage === 'known')) {
@@ -74,6 +76,74 @@ export async function rotateSealing(
     }
     return { number: await usedNumber(db, 'sealing'), rewrapped, isContinued }
   })
+}
+
+/** Changes stored fingerprints while a key has a stage: the new one `known`, both `used`, or the old one `retired`. Can be repeated. */
+export type Rehash = Readonly<Record<KeyStage, (db: Db) => Promise<void>>>
+
+/**
+ * Replaces the key of fingerprints, and makes all stored fingerprints again. A run that was killed is continued by the next.
+ *
+ * At each step every process finds members by the fingerprints of both keys, and all members have a fingerprint with the same key in the
+ * same column, which keeps e-mails and worker ids unique: with the old key first; then, once all have a second with the next key, with that
+ * one in the second column; and at the end with that one in the first.
+ * @param db connected as the owner
+ * @throws SettingsProblem if a rotation is running
+ */
+export async function rotateFingerprints(
+  db: Db,
+  { rehash, ...rotating }: Rotating & { rehash: Rehash },
+): Promise<Omit<Rotated, 'rewrapped'>> {
+  const purpose = 'fingerprints'
+  return await withRotation(db, async () => {
+    const isContinued = (await readUses(db, purpose)).length > 1
+    if (!isContinued) await addNext(db, purpose, rotating)
+    for (;;) {
+      const [old, next] = await readUses(db, purpose)
+      assert(old !== undefined && next !== undefined)
+      const stage = next.stage === 'known' ? 'known' : old.stage
+      rotating.onStep(`Waiting until every process ${said[stage]}`)
+      await settle(db, rotating)
+      const sealer = await openSealer(db, rotating.source)
+      rotating.onStep(changes[stage])
+      await rehash[stage](db)
+      assert(sealer.isRotatingFingerprints === (stage !== 'retired'))
+      if (stage === 'known') await setStage(db, { number: next.number, stage: 'used' })
+      if (stage === 'used') await setStage(db, { number: old.number, stage: 'retired' })
+      if (stage !== 'retired') continue
+      await removeRetired(db, { purpose, tables: [], record: rotating.record })
+      return { number: next.number, isContinued }
+    }
+  })
+}
+
+const said: Readonly<Record<KeyStage, string>> = {
+  known: 'makes fingerprints with both keys',
+  used: 'uses the new fingerprints',
+  retired: 'has forgotten the old fingerprints',
+}
+
+const changes: Readonly<Record<KeyStage, string>> = {
+  known: 'Adding the new fingerprints',
+  used: 'Replacing the old fingerprints',
+  retired: 'Removing what is stored twice',
+}
+
+/** Waits for the transactions that rely on the stages as they are; see `pinFingerprints`. */
+async function setStage(db: Db, { number, stage }: KeyUse): Promise<void> {
+  for (;;) {
+    try {
+      return await db.transaction().execute(async tx => {
+        // Others wait behind this one, and not for longer than requests can.
+        await sql`set local lock_timeout = '200ms'`.execute(tx)
+        await lockByName(tx, ...stagesLock)
+        await sql`update installation_key_uses set stage = ${stage} where number = ${number}`.execute(tx)
+      })
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error
+      await pause(1_000)
+    }
+  }
 }
 
 /** The purposes whose rotation has begun and not ended. */

@@ -66,8 +66,14 @@ type Ring = {
   currentNumber: number
   browserKey: Buffer
   receiptKey: KeyObject
-  fingerprints: Hmac
+  fingerprints: FingerprintKeys
 }
+
+/**
+ * The keys of fingerprints; during a rotation there are two. `next`: stored fingerprints have a second one with this key.
+ * @property all finds what any process has stored
+ */
+type FingerprintKeys = { number: number; current: Hmac; next: Hmac | undefined; all: readonly Hmac[] }
 
 /**
  * Seals secrets for the database, and opens them. A sealed value is a version, the number of the key, a salt, and the result of
@@ -111,13 +117,47 @@ export class Sealer {
     return this.#ring.receiptKey
   }
 
+  /** Whether the key of fingerprints is being rotated. */
+  get isRotatingFingerprints(): boolean {
+    return this.#ring.fingerprints.all.length > 1
+  }
+
+  /** Whether `fingerprint` equals `nextFingerprint`, which every member has by then. */
+  get usesNextFingerprints(): boolean {
+    const { current, next } = this.#ring.fingerprints
+    return current === next
+  }
+
+  /** The number of the key of `fingerprint`. */
+  get fingerprintKeyNumber(): number {
+    return this.#ring.fingerprints.number
+  }
+
+  /** Reads the keys again. @throws Unavailable if that takes too long */
+  async refresh(): Promise<void> {
+    await this.#lease?.refresh()
+  }
+
   /**
    * @returns 16 bytes, equal for equal parts. Without the installation's key they do not tell what the parts are.
    * @throws Unavailable as `seal`
    */
   fingerprint(parts: readonly string[]): Buffer {
     this.#lease?.requireFresh()
-    return this.#ring.fingerprints.of(JSON.stringify(parts)).subarray(0, fingerprintBytes)
+    return hashOf(this.#ring.fingerprints.current, parts)
+  }
+
+  /** Like `fingerprint`, with the next key during a rotation; null without one. */
+  nextFingerprint(parts: readonly string[]): Buffer | null {
+    this.#lease?.requireFresh()
+    const { next } = this.#ring.fingerprints
+    return next === undefined ? null : hashOf(next, parts)
+  }
+
+  /** Every fingerprint by which a process may have stored the parts: two during a rotation, otherwise one. */
+  fingerprintsToFind(parts: readonly string[]): Buffer[] {
+    this.#lease?.requireFresh()
+    return this.#ring.fingerprints.all.map(key => hashOf(key, parts))
   }
 
   /** @throws Unavailable if the keys have not been read for 30 seconds, so that the current one may have been retired */
@@ -187,13 +227,27 @@ function ringOf(keys: readonly InstallationKey[]): Ring {
     sealing: new Map(sealing.map(({ number, key }) => [number, key])),
     currentNumber: used('sealing').number,
     browserKey: used('browsers').key,
-    fingerprints: new Hmac(used('fingerprints').key),
+    fingerprints: fingerprintKeysOf(keys.filter(({ purpose }) => purpose === 'fingerprints')),
     receiptKey: createPrivateKey({
       key: Buffer.concat([ed25519Prefix, used('receipts').key]),
       format: 'der',
       type: 'pkcs8',
     }),
   }
+}
+
+function fingerprintKeysOf(keys: readonly InstallationKey[]): FingerprintKeys {
+  const active = keys
+    .filter(({ stage }) => stage !== 'retired')
+    .map(({ number, stage, key }) => ({ number, stage, hashes: new Hmac(key) }))
+  const current = active.findLast(({ stage }) => stage === 'used')
+  if (current === undefined) throw new Error('The installation has no key for fingerprints')
+  const next = active.length > 1 ? active.at(-1)?.hashes : undefined
+  return { number: current.number, current: current.hashes, next, all: active.map(({ hashes }) => hashes) }
+}
+
+function hashOf(key: Hmac, parts: readonly string[]): Buffer {
+  return key.of(JSON.stringify(parts)).subarray(0, fingerprintBytes)
 }
 
 function contextOf({ kind, owner }: Sealed): string {

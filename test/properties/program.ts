@@ -168,7 +168,12 @@ export class Program {
     this.#names = new Map(
       this.#run.flatMap(({ partner }) =>
         Object.entries(accounts).map(([name, account]) => [
-          account === null ? 'null' : new Fingerprints(sealer, partner.id).ofAccount(account).toString('hex'),
+          account === null
+            ? 'null'
+            : new Fingerprints(sealer, partner.id)
+                .ofAccount(account)
+                .map(each => each.toString('hex'))
+                .join(),
           name,
         ]),
       ),

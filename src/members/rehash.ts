@@ -1,0 +1,109 @@
+import { type Db, type Reader, sql } from '../database/database.ts'
+import { sealerOf } from '../sealing/held.ts'
+import { fingerprintColumns, nextColumn, nextFingerprintsOf, openAll, type StoredProfile } from './sealing.ts'
+
+// The steps of a rotation of the key of fingerprints, as far as they change members; see docs/decisions/0063-rotating-keys.md. Each may be
+// ended at any point and repeated. Rows are locked for some hundredths of a second, and those that others have locked are left for the next
+// pass: a step never waits for a lock.
+
+const membersAtOnce = 250
+
+type Place = { partnerId: string; id: string }
+
+/** Adds the fingerprints with the next key to all members that lack them. */
+export async function addNextFingerprints(db: Db): Promise<void> {
+  await repeat(db, addToPart, sql`erased_at is null and email_fingerprint_next is null`)
+}
+
+/** Makes the fingerprints with the next key the ones by which members are found. */
+export async function useNextFingerprints(db: Db): Promise<void> {
+  const set = fingerprintColumns.map(name => `${name} = m.${nextColumn(name)}`).join(', ')
+  const isLeft = sql`email_fingerprint is distinct from email_fingerprint_next and email_fingerprint_next is not null`
+  await repeat(db, changePart({ set, isLeft }), isLeft)
+}
+
+/** Removes the second fingerprints, which by now equal the first. */
+export async function dropNextFingerprints(db: Db): Promise<void> {
+  const set = fingerprintColumns.map(name => `${nextColumn(name)} = null`).join(', ')
+  const isLeft = sql`email_fingerprint_next is not null`
+  await repeat(db, changePart({ set, isLeft }), isLeft)
+}
+
+type Part = (db: Db, after: Place | undefined) => Promise<Place | undefined>
+
+/** @param part changes some members after a place, and returns the place of the last one; undefined at the end */
+async function repeat(db: Db, part: Part, isLeft: ReturnType<typeof sql>): Promise<void> {
+  do {
+    for (let after = await part(db, undefined); after !== undefined; ) after = await part(db, after)
+  } while (await hasAny(db, isLeft))
+}
+
+async function hasAny(db: Db, isLeft: ReturnType<typeof sql>): Promise<boolean> {
+  return await db.transaction().execute(async tx => {
+    // All members are read, which takes longer than a request may.
+    await sql`set local statement_timeout = 0`.execute(tx)
+    const { rows } = await sql`select from members where ${isLeft} limit 1`.execute(tx)
+    return rows.length > 0
+  })
+}
+
+const beyond = (after: Place | undefined) =>
+  after === undefined ? sql`` : sql`where (partner_id, id) > (${after.partnerId}, ${after.id})`
+
+const partOf = (after: Place | undefined) => sql`
+  select partner_id, id from members ${beyond(after)} order by partner_id, id limit ${membersAtOnce}`
+
+const changePart =
+  ({ set, isLeft }: { set: string; isLeft: ReturnType<typeof sql> }): Part =>
+  async (db, after) => {
+    const { rows } = await sql<Place>`
+      with part as materialized (${partOf(after)}),
+           free as materialized (select partner_id, id from members join part using (partner_id, id)
+                                  where ${isLeft} for no key update of members skip locked),
+           changed as (update members m set ${sql.raw(set)} from free
+                        where m.partner_id = free.partner_id and m.id = free.id)
+      select partner_id, id from part order by partner_id desc, id desc limit 1`.execute(db)
+    return rows[0]
+  }
+
+type Stored = Place & StoredProfile & { isLeft: boolean }
+
+async function addToPart(db: Db, after: Place | undefined): Promise<Place | undefined> {
+  const rows = await readPart(db, after)
+  const left = rows.filter(({ isLeft }) => isLeft)
+  const sealer = sealerOf(db)
+  const next = left.map(({ partnerId, id: memberId, ...stored }) => {
+    const fields = openAll(sealer, stored, { partnerId, memberId })
+    if (fields === undefined) throw new Error(`The keys of ${memberId} were destroyed`)
+    return nextFingerprintsOf(sealer, partnerId, fields)
+  })
+  const names = fingerprintColumns.map(nextColumn)
+  const set = names.map(name => `${name} = n.${name}`).join(', ')
+  if (left.length > 0)
+    await sql`
+      with n as materialized (
+             select * from unnest(
+               ${left.map(({ partnerId }) => partnerId)}::text[], ${left.map(({ id }) => id)}::text[],
+               ${left.map(({ profile }) => profile)}::bytea[], ${left.map(({ account }) => account)}::bytea[],
+               ${sql.join(names.map(name => sql`${next.map(each => each[name])}::bytea[]`))})
+               as n (partner_id, id, profile, account, ${sql.raw(names.join(', '))})),
+           free as materialized (
+             -- A member that has changed since it was read already has them, or is read again.
+             select m.partner_id, m.id from members m join n on m.partner_id = n.partner_id and m.id = n.id
+              where m.profile = n.profile and m.account is not distinct from n.account and m.email_fingerprint_next is null
+                for no key update of m skip locked)
+      update members m set ${sql.raw(set)} from n join free using (partner_id, id)
+       where m.partner_id = free.partner_id and m.id = free.id`.execute(db)
+  return rows.at(-1)
+}
+
+async function readPart(db: Reader, after: Place | undefined): Promise<Stored[]> {
+  const { rows } = await sql<Stored>`
+    select m.partner_id, m.id, m.profile, m.account, k.profile_key, k.payment_key,
+           m.erased_at is null and m.email_fingerprint_next is null as is_left
+      from (${partOf(after)}) p
+      join members m on m.partner_id = p.partner_id and m.id = p.id
+      left join member_keys k on k.partner_id = m.partner_id and k.member_id = m.id
+     order by m.partner_id, m.id`.execute(db)
+  return rows
+}

@@ -1,13 +1,19 @@
 import { spawn } from 'node:child_process'
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { keySource } from '../../test/harness/installation-key.ts'
+import { readSettings } from '../config.ts'
 import { sql } from '../database/database.ts'
 import { publicKeyOf, signReceipt } from '../erasure/receipts.ts'
+import { openDatabase, prepare } from '../main.ts'
 import { sealedTables } from '../operators/sealed-tables.ts'
 import { findArchiveKey, sealFor } from '../payouts/books/archive-keys.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
@@ -186,6 +192,29 @@ test('a rotation whose process is killed while it seals values again is continue
   await continued.toMatchObject({ isContinued: true })
   expect(await usesOf()).toHaveLength(1)
   await read()
+})
+
+test('a start says that a rotation is unfinished, and how to continue it', async () => {
+  await expect(
+    rotate({
+      onStep: () => {
+        throw new Error('ended')
+      },
+    }),
+  ).rejects.toThrow('ended')
+  const lines: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => lines.push(line) })
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-rotation-'))
+  const journal = { MIDMONTH_ERASURE_JOURNAL: path.join(folder, 'erasures.jsonl') }
+  const database = await openDatabase(readSettings({ ...harness.settings, ...journal }), log)
+  try {
+    await prepare(database, { mayMigrate: false, log })
+  } finally {
+    await database.close()
+    await rm(folder, { recursive: true })
+  }
+  expect(lines.join()).toContain('unless it is running, continue it with midmonth installation-key rotate')
+  await rotate()
 })
 
 test('a second rotation at the same time is refused', async () => {

@@ -30,6 +30,11 @@ export const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => ({ title, expr: expr.replaceAll('$__rate_interval', '1m') })),
 )
 
+/** The names of the metrics in a query. */
+export function metricsIn(expr: string): string[] {
+  return expr.match(/\b(?:midmonth|nodejs|process)_\w+|\b(?:up|ALERTS)(?=\{)/g) ?? []
+}
+
 export const hasPrometheus = ['promtool', 'prometheus'].every(
   program => spawnSync(program, ['--version']).error === undefined,
 )

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { ProcessMetrics } from '../../src/metrics/process-metrics.ts'
 import { installationMetrics } from '../../src/operators/installation-metrics.ts'
-import { alerts, hasPrometheus, promtool, queries, rulesFile, ruleTestsFile } from './prometheus-files.ts'
+import { alerts, hasPrometheus, metricsIn, promtool, queries, rulesFile, ruleTestsFile } from './prometheus-files.ts'
 
 const root = new URL('../../', import.meta.url)
 const runbooks = 'docs/operations/runbooks'
@@ -63,10 +63,6 @@ function isKnown(command: Command, words: string[]): boolean {
     (command.commands.length === 0 || words.length === 0) &&
     options.every(option => command.options.some(({ as }) => as.split(/[ ,]+/).includes(option)))
   )
-}
-
-function metricsIn(expr: string): string[] {
-  return expr.match(/\b(?:midmonth|nodejs|process)_\w+|\b(?:up|ALERTS)(?=\{)/g) ?? []
 }
 
 function read(file: string): string {

@@ -17,7 +17,7 @@ import { readSeals } from '../verification/verify.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
 import * as inspection from '../withdrawals/inspection.ts'
 import { listWorkers } from '../worker/heartbeats.ts'
-import { readQueue } from '../worker/queue.ts'
+import { readTasks } from '../worker/queue.ts'
 
 type Asked = { mode: Mode; retention: Retention; now: Date }
 
@@ -39,7 +39,7 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
     archiving: await readArchiving(db),
     defaultPartitions: await defaultPartitionsInUse(db),
     workers: await listWorkers(db),
-    queue: await readQueue(db, now),
+    queue: await readTasks(db, now),
     withdrawals: await inspection.countUnfinished(db, now),
     withdrawalsByRail: await inspection.countUnpaidByRail(db),
     batches: await batches.countUnsettled(db),
@@ -88,13 +88,13 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     name: 'tasks_due',
     help: 'Background tasks that are due, including those that are running.',
     labels: ['task'],
-    of: ({ queue }) => queue.dueByTask.map(({ task, count }) => ({ labels: { task }, value: count })),
+    of: ({ queue }) => queue.due.map(({ task, count }) => ({ labels: { task }, value: count })),
   },
   {
     name: 'tasks_oldest_due_timestamp_seconds',
     help: 'When the oldest due background task became due.',
     labels: ['task'],
-    of: ({ queue }) => queue.dueByTask.map(({ task, oldestAt }) => ({ labels: { task }, value: seconds(oldestAt) })),
+    of: ({ queue }) => queue.due.map(({ task, oldestAt }) => ({ labels: { task }, value: seconds(oldestAt) })),
   },
   {
     name: 'tasks_given_up',

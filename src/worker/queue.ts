@@ -2,27 +2,30 @@ import { type Reader, sql } from '../database/database.ts'
 
 // The state of graphile-worker's queue, read from its tables.
 
-export type Queue = {
-  /** Due tasks, including those that are running. */
-  due: number
-  /** When the oldest due task became due; null if none is due. */
-  oldestDueAt: Date | null
-  dueByTask: { task: string; count: number; oldestAt: Date }[]
-  /** Tasks that have used up their retries, by name. The worker's log has the errors. */
+/**
+ * Tasks by name.
+ * @property due including those that are running, the oldest first
+ * @property givenUp those that have used up their retries; the worker's log has the errors
+ */
+export type QueuedTasks = {
+  due: { task: string; count: number; oldestAt: Date }[]
   givenUp: { task: string; count: number }[]
 }
 
-export async function readQueue(db: Reader, now: Date): Promise<Queue> {
-  const { rows } = await sql<{ task: string; count: number; oldest: Date; hasGivenUp: boolean }>`
-    select task_identifier as task, count(*)::integer as count, min(run_at) as oldest,
+export async function readTasks(db: Reader, now: Date): Promise<QueuedTasks> {
+  const { rows } = await sql<{ task: string; count: number; oldestAt: Date; hasGivenUp: boolean }>`
+    select task_identifier as task, count(*)::integer as count, min(run_at) as oldest_at,
            attempts >= max_attempts as has_given_up
       from graphile_worker.jobs where run_at <= ${now}
-     group by task_identifier, has_given_up order by oldest`.execute(db)
-  const due = rows.filter(({ hasGivenUp }) => !hasGivenUp)
-  return {
-    due: due.reduce((sum, { count }) => sum + count, 0),
-    oldestDueAt: due[0]?.oldest ?? null,
-    dueByTask: due.map(({ task, count, oldest }) => ({ task, count, oldestAt: oldest })),
-    givenUp: rows.filter(({ hasGivenUp }) => hasGivenUp).map(({ task, count }) => ({ task, count })),
-  }
+     group by task_identifier, has_given_up order by oldest_at`.execute(db)
+  const select = (wanted: boolean) => rows.flatMap(({ hasGivenUp, ...of }) => (hasGivenUp === wanted ? [of] : []))
+  return { due: select(false), givenUp: select(true).map(({ task, count }) => ({ task, count })) }
+}
+
+/** The queue as a whole. @property oldestDueAt when the oldest due task became due; null if none is due */
+export type Queue = Pick<QueuedTasks, 'givenUp'> & { due: number; oldestDueAt: Date | null }
+
+export async function readQueue(db: Reader, now: Date): Promise<Queue> {
+  const { due, givenUp } = await readTasks(db, now)
+  return { due: due.reduce((sum, { count }) => sum + count, 0), oldestDueAt: due[0]?.oldestAt ?? null, givenUp }
 }

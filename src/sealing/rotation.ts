@@ -175,7 +175,7 @@ async function addNext(db: Db, purpose: KeyPurpose, { source, now }: Rotating): 
     select max(number) + 1 as number from installation_key_uses`.execute(db)
   const number = rows[0]?.number ?? 1
   if (number > 255)
-    throw new SettingsProblem('The installation has had 254 rotations, and a value cannot name more keys than that')
+    throw new SettingsProblem('The keys of an installation are numbered up to 255, so no further rotation is possible')
   const wrapped = await wrapKey(provider, { number, key: randomBytes(keyBytes) })
   await db.transaction().execute(async tx => {
     // Both the keys and their copies are written under this lock.

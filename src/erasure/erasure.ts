@@ -150,7 +150,7 @@ export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<num
 }
 
 /** The erasures that the database knows and the journal lacks: the file was lost, or is an older copy. */
-export async function listUnrecorded(
+async function listUnrecorded(
   db: Reader,
   { journal }: Pick<ErasureSettings, 'journal'>,
 ): Promise<JournalEntry[]> {

@@ -5,7 +5,7 @@ import type { Sealer } from './sealer.ts'
 export type Owner = { partnerId: string; memberId: string }
 
 /** What is sealed with a key of a member. */
-export type MemberValue = 'account' | 'profile' | 'bank-text'
+type MemberValue = 'account' | 'profile' | 'bank-text'
 
 /** A key of one member. The context of what it seals names the partner and the member, but not the row, so that it can be copied. */
 export type MemberKey = DataKey<MemberValue>

@@ -26,7 +26,7 @@ export type Sealed = {
  * What a key of the installation serves for: sealing values, comparing values without opening them, signing the receipts of
  * erasures, and signing the tokens of browsers.
  */
-export const keyPurposes = ['sealing', 'fingerprints', 'receipts', 'browsers'] as const
+const keyPurposes = ['sealing', 'fingerprints', 'receipts', 'browsers'] as const
 export type KeyPurpose = (typeof keyPurposes)[number]
 
 /** `known`: opens, and is used later, when every process knows the key. `retired`: opens, until nothing needs the key. */

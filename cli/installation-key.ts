@@ -254,8 +254,8 @@ function copiedInWords(
     'To keep it in escrow, you are done; midmonth installation-key check proves that it opens the database.',
     'To move to it:',
     `  1. Set ${names.join(', ')}${dropped.length === 0 ? '' : `, remove ${dropped.join(', ')}`}, and restart every process.`,
-    // Its default is beside the key file: the service would begin an empty journal elsewhere.
-    ...(settings.MIDMONTH_ERASURE_JOURNAL === ''
+    // Its default may be beside the key file: the service would begin an empty journal elsewhere.
+    ...(settings.MIDMONTH_ERASURE_JOURNAL === '' && settings.MIDMONTH_STATE_DIR === ''
       ? [`     Set MIDMONTH_ERASURE_JOURNAL=${erasures.journal} too, where the journal of erasures is now.`]
       : []),
     `  2. With the new settings, run midmonth installation-key remove ${from}`,

@@ -96,10 +96,15 @@ export const Settings = Type.Object({
     description:
       'What the groups of the OpenID provider grant, as JSON: `{"operations":["operator"],"acme-payroll":["payroll@par_…"]}`. The groups then decide all roles of people who sign in through the provider. If empty, roles are given in the console.',
   }),
+  MIDMONTH_STATE_DIR: Type.String({
+    default: '',
+    description:
+      'Folder of the installation’s key file and of the journal of erased members, unless another setting places them. Packages and images set it; it chooses no key, so a key in Vault or AWS KMS can be set beside it. If empty, a folder beside the data folder (`data-key` in the checkout).',
+  }),
   MIDMONTH_INSTALLATION_KEY_FILE: Type.String({
     default: '',
     description:
-      'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/keys.md. All processes need the same key. The first start with an empty database creates the file. If empty, the file is `installation.key` in a folder beside the data folder (`data-key` in the checkout).',
+      'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/keys.md. All processes need the same key. The first start with an empty database creates the file. If empty, the file is `installation.key` in `MIDMONTH_STATE_DIR`.',
   }),
   MIDMONTH_INSTALLATION_KEY: Type.String({
     default: '',
@@ -177,7 +182,7 @@ export const Settings = Type.Object({
   MIDMONTH_ERASURE_JOURNAL: Type.String({
     default: '',
     description:
-      'Path of the journal of erased members, by which a database that is restored from a backup erases them again; see docs/operations/erasure.md. All processes that serve the API need the same file. If empty, the file is `erasures.jsonl` beside the installation’s key file.',
+      'Path of the journal of erased members, by which a database that is restored from a backup erases them again; see docs/operations/erasure.md. All processes that serve the API need the same file. If empty, the file is `erasures.jsonl` in `MIDMONTH_STATE_DIR`, or, if that is empty too, beside the installation’s key file.',
   }),
   MIDMONTH_BACKUP_DAYS: Type.Integer({
     default: 35,

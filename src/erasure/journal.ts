@@ -2,7 +2,7 @@ import { mkdir, open, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Settings } from '../config.ts'
 import { problem } from '../kernel/errors.ts'
-import type { KeySource } from '../sealing/key-providers.ts'
+import { type KeySource, stateDirOf } from '../sealing/key-providers.ts'
 
 /**
  * Erasures are also recorded outside the database: a database that is restored from a backup knows nothing of the later ones, and
@@ -18,16 +18,21 @@ type JournalLine = JournalEntry & { rolledBack?: true }
  */
 export type ErasureSettings = { journal: string; evidenceDays: number; backupDays: number }
 
-/** By default the journal is beside the key file, so that neither is in a copy of the data. */
+/** By default the journal is in the configured state folder, or beside the key file. */
 export function erasureSettingsOf(
   {
     MIDMONTH_ERASURE_JOURNAL: file,
     MIDMONTH_PAYMENT_EVIDENCE_DAYS: evidenceDays,
     MIDMONTH_BACKUP_DAYS: backupDays,
-  }: Pick<Settings, 'MIDMONTH_ERASURE_JOURNAL' | 'MIDMONTH_PAYMENT_EVIDENCE_DAYS' | 'MIDMONTH_BACKUP_DAYS'>,
+    MIDMONTH_STATE_DIR,
+  }: Pick<
+    Settings,
+    'MIDMONTH_ERASURE_JOURNAL' | 'MIDMONTH_PAYMENT_EVIDENCE_DAYS' | 'MIDMONTH_BACKUP_DAYS' | 'MIDMONTH_STATE_DIR'
+  >,
   { keySource, dataDir }: { keySource: KeySource; dataDir: string },
 ): ErasureSettings {
-  const folder = 'file' in keySource ? path.dirname(keySource.file) : `${dataDir}-key`
+  const isBesideKey = MIDMONTH_STATE_DIR === '' && 'file' in keySource
+  const folder = isBesideKey ? path.dirname(keySource.file) : stateDirOf({ MIDMONTH_STATE_DIR }, { dataDir })
   return { journal: path.resolve(file === '' ? path.join(folder, 'erasures.jsonl') : file), evidenceDays, backupDays }
 }
 

@@ -31,12 +31,18 @@ type KeySettingName = (typeof keySettingNames)[number]
 type KeySettings = Pick<Settings, KeySettingName>
 
 /**
- * Reads the settings of the key. By default the key is in a file beside the data folder, so that a copy of the data does not
- * contain the key.
+ * Reads the settings of the key. By default the key is in a file of the state folder.
  * @throws SettingsProblem if settings of two providers are given
  */
-export function keySourceOf(settings: KeySettings, { dataDir }: { dataDir: string }): KeySource {
-  return configuredSource(settings) ?? { file: path.resolve(path.join(`${dataDir}-key`, 'installation.key')) }
+export function keySourceOf(settings: KeySettings & StateSettings, { dataDir }: { dataDir: string }): KeySource {
+  return configuredSource(settings) ?? { file: path.join(stateDirOf(settings, { dataDir }), 'installation.key') }
+}
+
+type StateSettings = Pick<Settings, 'MIDMONTH_STATE_DIR'>
+
+/** The folder of the key and the journal of erasures. By default it is beside the data folder, so that neither is in a copy of the data. */
+export function stateDirOf({ MIDMONTH_STATE_DIR: folder }: StateSettings, { dataDir }: { dataDir: string }): string {
+  return path.resolve(folder === '' ? `${dataDir}-key` : folder)
 }
 
 /** Like `keySourceOf`, but undefined if no setting chooses a key. */

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { readSettings } from '../config.ts'
 import { sql } from '../database/database.ts'
+import { erasureSettingsOf } from '../erasure/journal.ts'
 import { ensureInstallationKey, openSealer } from './installation-keys.ts'
 import { keySourceOf } from './key-providers.ts'
 import { createKeys, Sealer } from './sealer.ts'
@@ -163,10 +164,34 @@ test('the key is in the environment, in the file of the setting, or beside the d
   const read = (environment: Record<string, string>) => keySourceOf(readSettings(environment), { dataDir: '/srv/data' })
   const key = randomBytes(32).toString('base64')
   expect(read({})).toEqual({ file: '/srv/data-key/installation.key' })
+  expect(read({ MIDMONTH_STATE_DIR: '/var/lib/midmonth' })).toEqual({ file: '/var/lib/midmonth/installation.key' })
   expect(read({ MIDMONTH_INSTALLATION_KEY_FILE: '/etc/key' })).toEqual({ file: '/etc/key' })
   expect(read({ MIDMONTH_INSTALLATION_KEY: key })).toEqual({ key })
   expect(() => read({ MIDMONTH_INSTALLATION_KEY: key, MIDMONTH_INSTALLATION_KEY_FILE: '/etc/key' })).toThrow(
     'Set MIDMONTH_INSTALLATION_KEY or MIDMONTH_INSTALLATION_KEY_FILE, not both',
   )
   expect(() => read({ MIDMONTH_INSTALLATION_KEY: key.slice(4) })).toThrow(/MIDMONTH_INSTALLATION_KEY must be like/)
+})
+
+test('a state folder is the place of the key and the journal by default only, so a service that sets it can use any key', () => {
+  const state = { MIDMONTH_STATE_DIR: '/var/lib/midmonth' }
+  const read = (environment: Record<string, string>) => {
+    const settings = readSettings(environment)
+    const keySource = keySourceOf(settings, { dataDir: '/srv/data' })
+    return { keySource, journal: erasureSettingsOf(settings, { keySource, dataDir: '/srv/data' }).journal }
+  }
+  const key = randomBytes(32).toString('base64')
+  const arn = 'arn:aws:kms:eu-west-1:111122223333:key/1'
+  for (const [given, source] of [
+    [{ MIDMONTH_INSTALLATION_KEY: key }, { key }],
+    [{ MIDMONTH_INSTALLATION_KEY_FILE: '/etc/key' }, { file: '/etc/key' }],
+    [{ MIDMONTH_AWS_KMS_KEY: arn }, { kms: { arn } }],
+    [{ MIDMONTH_VAULT_KEY: 'a/b', MIDMONTH_VAULT_ADDRESS: 'https://vault' }, { vault: { key: 'a/b' } }],
+  ] as const)
+    expect(read({ ...state, ...given })).toMatchObject({
+      ...{ keySource: source, journal: '/var/lib/midmonth/erasures.jsonl' },
+    })
+  expect(read({ ...state, MIDMONTH_ERASURE_JOURNAL: '/mnt/journal' }).journal).toBe('/mnt/journal')
+  expect(read({ MIDMONTH_INSTALLATION_KEY_FILE: '/etc/midmonth/key' }).journal).toBe('/etc/midmonth/erasures.jsonl')
+  expect(read({ MIDMONTH_INSTALLATION_KEY: key }).journal).toBe('/srv/data-key/erasures.jsonl')
 })

@@ -15,7 +15,7 @@ RUN ln -s /app/cli/launch.mjs /usr/local/bin/midmonth \
   && install -d -o 1000 -g 1000 -m 700 /var/lib/midmonth \
   # Compiles the program once; the image is read-only when it runs.
   && midmonth --version
-ENV MIDMONTH_INSTALLATION_KEY_FILE=/var/lib/midmonth/installation.key
+ENV MIDMONTH_STATE_DIR=/var/lib/midmonth
 USER 1000:1000
 EXPOSE 8080 8081
 STOPSIGNAL SIGTERM

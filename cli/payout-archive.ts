@@ -1,3 +1,4 @@
+import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
 import { recordChange } from './actor.ts'
 import { examples } from './help.ts'
@@ -24,6 +25,6 @@ export const openArchivedCommand = new Command('open-archived')
           await db.transaction().execute(tx => recordChange(tx, { partnerId: null, change, now: systemClock() }))
         return key
       })
-      for await (const chunk of opened) terminal().stdout.write(chunk)
+      await pipeline(opened, terminal().stdout, { end: false })
     })
   })

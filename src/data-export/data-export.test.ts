@@ -127,7 +127,7 @@ test('a member reads the own export with a session, without whole accounts', asy
   }
 })
 
-test('a member is not told in the own export that they are held for review, or were', async () => {
+test('a member’s own export does not show that they are or were held for review', async () => {
   const mine = await harness.addPartner('Suspicious')
   const { memberId, session } = await live(mine)
   const review = (reviewReason: string | null) =>

@@ -17,7 +17,7 @@ export type Databases = {
   withCopying: WithCopying
   /** The driver's pool below `db`: for migrations, the job queue and tests. */
   pool: pg.Pool
-  /** All pools of this process, by what they are for. */
+  /** The pools that metrics show, by what they are for; the worker's queue has another. */
   pools: Record<'operations' | 'batches', pg.Pool>
   /** From now on, connecting takes no longer than requests can wait. */
   endStart(): void

@@ -150,10 +150,7 @@ export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<num
 }
 
 /** The erasures that the database knows and the journal lacks: the file was lost, or is an older copy. */
-async function listUnrecorded(
-  db: Reader,
-  { journal }: Pick<ErasureSettings, 'journal'>,
-): Promise<JournalEntry[]> {
+async function listUnrecorded(db: Reader, { journal }: Pick<ErasureSettings, 'journal'>): Promise<JournalEntry[]> {
   const nameOf = ({ partnerId, memberId }: OfMember) => `${partnerId} ${memberId}`
   // Read first: an erasure is in the journal before it is in the database.
   const erased = await db

@@ -103,7 +103,7 @@ export function keptOf({ payments: paymentsUntil, backups }: { payments: Date | 
   return [
     ...payments,
     {
-      what: 'What backups of the whole database from before the erasure hold',
+      what: 'The member’s data in backups of the whole database that are older than the erasure',
       rule: 'Backups are not changed, but deleted when they are old enough; a restore erases the member again',
       until: dayOf(backups),
     },

@@ -70,9 +70,9 @@ export const retentionKinds = {
     reason: 'A leak is often noticed months later, and a busy partner leaves a million entries a day.',
   },
   bankTexts: {
-    what: 'what banks said in words about money that did not fit',
+    what: 'the text of banks in payout exceptions',
     holds: 'whatever the bank wrote, such as names and accounts; sealed',
-    after: 'its exception is closed',
+    after: 'the exception is closed',
     days: 400,
     setting: { name: 'MIDMONTH_BANK_TEXT_DAYS', min: 30, max: 3_650 },
     reason:
@@ -85,7 +85,7 @@ export const retentionKinds = {
     days: 400,
     setting: { name: 'MIDMONTH_BANK_FILE_DAYS', min: 30, max: 3_650 },
     reason:
-      'Like what banks said in words. Files that can no longer be opened stay in the folder until you delete them, and the bank has its own copies.',
+      'The same period as for the text of banks. Files that can no longer be opened stay in the folder until you delete them, and the bank has its own copies.',
   },
   paymentEvidence: {
     what: 'the keys that show to which accounts erased members were paid',

@@ -4,7 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 /** The state of a pool of connections to the database. */
 export type PoolState = { totalCount: number; idleCount: number; waitingCount: number }
 
-/** One answered request. @property operation its id in the OpenAPI documents; undefined for files, pages and unknown paths */
+/** One request that was responded to. @property operation its id in the OpenAPI documents; undefined for files, pages and unknown paths */
 export type AnsweredRequest = { operation: string | undefined; status: number; ms: number }
 
 // Nearly all responses take milliseconds, and none of an ordinary operation more than five seconds.
@@ -16,7 +16,7 @@ const sizesOfBatches = [1, 2, 4, 8, 16, 32, 64, 128]
 export const processMetrics = {
   requests: {
     name: 'midmonth_http_requests_total',
-    help: 'Answered requests, by operation and status code.',
+    help: 'HTTP requests, by operation and status code.',
     labelNames: ['operation', 'code'],
   },
   requestSeconds: {
@@ -37,7 +37,7 @@ export const processMetrics = {
   attempts: { name: 'midmonth_webhook_attempts_total', help: 'Webhook requests, by outcome.', labelNames: ['outcome'] },
   connections: {
     name: 'midmonth_database_connections',
-    help: 'Connections to the database, by pool and state; waiting counts those who wait for a connection.',
+    help: 'Connections to the database, by pool and state; waiting counts callers without a connection.',
     labelNames: ['pool', 'state'],
   },
   heapLimit: {

@@ -78,7 +78,7 @@ test('a database without replicas has 0, so that a lost replica is noticed, and 
   expect(after - before).toBeGreaterThan(30)
 })
 
-test('what has no value yet is left out, so that it is not taken for 0', async () => {
+test('a gauge without a value is left out instead of being 0', async () => {
   expect(await samplesOf('backup_last_timestamp_seconds')).toEqual([])
   expect(await samplesOf('workers_alive')).toEqual([' 0'])
   await beat(harness.db, { workerId: 'worker-1', host: 'node-1', processId: 1 })

@@ -61,11 +61,13 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
 
 type Facts = Awaited<ReturnType<typeof readFacts>>
 
-/** The replicas that stream from the database. Their lag is hidden from a role without the rights of `pg_read_all_stats`. */
+/** The replicas that stream from the database; a backup that is being taken is none. Their lag is hidden from a role without the rights of `pg_read_all_stats`. */
 async function readReplicas(db: Reader): Promise<{ name: string; state: string | null; lagSeconds: number | null }[]> {
   const { rows } = await sql<{ name: string; state: string | null; lagSeconds: number | null }>`
     select application_name as name, sync_state as state, extract(epoch from replay_lag)::float8 as lag_seconds
-      from pg_stat_replication order by application_name`.execute(db)
+      from pg_stat_replication
+     where application_name not in ('pg_basebackup', 'pg_receivewal') and state is distinct from 'backup'
+     order by replay_lag nulls first`.execute(db)
   return rows
 }
 
@@ -227,7 +229,7 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
   },
   {
     name: 'ledger_last_verification_timestamp_seconds',
-    help: 'When the last verification of the books by the worker ended.',
+    help: 'When the last verification of the books ended.',
     of: ({ verification }) => times(verification?.endedAt ?? null),
   },
   {
@@ -265,7 +267,7 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
   },
   {
     name: 'database_replica_lag_seconds',
-    help: 'How far a replica is behind.',
+    help: 'How far a replica is behind; of those with the same name, the one that is furthest behind.',
     labels: ['replica'],
     of: ({ replicas }) =>
       replicas.flatMap(({ name, lagSeconds }) =>

@@ -56,7 +56,10 @@ function checkFiles(): void {
       /:(v?\d+\.\d+(\.\d+)?(-[a-z]+)?|\$\{MIDMONTH_VERSION:-\d+\.\d+\.\d+\})$/.test(image),
     )
     const unknown = Object.keys(environment).filter(key => key.startsWith('MIDMONTH_') && !(key in Settings.properties))
-    expect(`the variables of ${name} are settings, but ${unknown.join() || 'none'}`, unknown.length === 0)
+    expect(
+      `every MIDMONTH_ variable of ${name} is a setting${unknown.map(each => ` but ${each}`).join()}`,
+      unknown.length === 0,
+    )
   }
   const { version } = JSON.parse(readFileSync(at('package.json'), 'utf8'))
   expect(

@@ -413,6 +413,16 @@ create table member_keys (
   primary key (partner_id, member_id)
 );
 
+-- Fingerprints of e-mails and worker ids that members no longer have: rows of imports may still name them so.
+create table member_former_names (
+  partner_id id not null,
+  member_id id not null,
+  fingerprint bytea not null,
+  changed_at timestamptz not null,
+  primary key (partner_id, member_id, fingerprint)
+);
+create index member_former_names_by_fingerprint on member_former_names (partner_id, fingerprint);
+
 -- What is left to know of an erased member: the receipt, and since when the payment key is kept.
 create table member_erasures (
   partner_id id not null,
@@ -602,15 +612,20 @@ create table member_import_steps (
 );
 -- An erasure deletes what was requested about a member.
 create index member_import_commands_by_member on member_import_steps (partner_id, member_id) where command is not null;
+-- Like the index of the rows.
+create index member_import_steps_by_member on member_import_steps using brin (member_id text_bloom_ops)
+  with (pages_per_range = 32, autosummarize = on);
 
--- The rows of imports that name a member, or that created one. The planner does not know how few pages the bloom filters leave, and would
--- read all rows.
-create function member_import_rows_naming(of_partner text, of_member text, with_email bytea, with_worker_id bytea)
+-- The rows of imports that name a member by one of these fingerprints, created the member, or have a step for the member; also the steps
+-- without a row. The planner does not know how few pages the bloom filters leave, and would read all rows.
+create function member_import_rows_naming(of_partner text, of_member text, fingerprints bytea[])
   returns table (import_id text, place integer) language sql stable rows 10
   set enable_seqscan = off set enable_indexscan = off as $$
   select r.import_id, r.row from public.member_import_rows r
    where r.partner_id = of_partner
-     and (r.new_member_id = of_member or r.email_fingerprint = with_email or r.worker_id_fingerprint = with_worker_id)
+     and (r.new_member_id = of_member or r.email_fingerprint = any(fingerprints) or r.worker_id_fingerprint = any(fingerprints))
+   union
+  select s.import_id, s.step from public.member_import_steps s where s.partner_id = of_partner and s.member_id = of_member
 $$;
 
 

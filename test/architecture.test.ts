@@ -214,6 +214,7 @@ const owners: Record<string, string> = {
   tier_versions: 'tiers',
   members: 'members',
   member_keys: 'members',
+  member_former_names: 'members',
   member_erasures: 'erasure',
   member_counts: 'members',
   member_count_changes: 'members',
@@ -375,6 +376,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   },
   members: {
     member_erasures: 'destroys the keys again that a backup has restored, in one statement',
+    member_imports: 'keeps former e-mails and worker ids as long as rows of imports may have them',
     ledger_balances: 'a member may change currency or leave only without a balance',
     pay_cycles: 'only pay of the open cycle keeps a member in its currency',
     pay_run_lines: 'a member with pay in its grace period keeps the currency',

@@ -44,6 +44,7 @@ const readable = {
   ledgerVerifications: 'id requestedBy requestedAt startedAt endedAt checksDone checksTotal checks problem',
   memberCountChanges: 'partnerId id tier status change',
   memberCounts: 'partnerId tier status count',
+  memberFormerNames: 'partnerId memberId changedAt',
   memberImportKeys: 'partnerId importId fingerprintKey',
   memberImportProgress: 'partnerId importId stepsDone',
   memberErasures: 'partnerId memberId erasedAt lastPaidAt paymentKeyDestroyedAt',
@@ -138,6 +139,7 @@ const withheld = {
   idempotencyKeys: 'fingerprint answer',
   installationKeys: 'wrapped',
   memberErasures: 'receipt',
+  memberFormerNames: 'fingerprint',
   memberImportKeys: 'wrapped',
   memberImportRows:
     'sealed emailFingerprint workerIdFingerprint accountDetailsFingerprint phoneFingerprint dobFingerprint genderFingerprint',

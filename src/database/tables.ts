@@ -329,6 +329,12 @@ export type DB = {
     lastPaidAt: Date | null
     paymentKeyDestroyedAt: Date | null
   }
+  memberFormerNames: {
+    partnerId: string
+    memberId: string
+    fingerprint: Buffer
+    changedAt: Date
+  }
   memberImportKeys: {
     partnerId: string
     importId: string

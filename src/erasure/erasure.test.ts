@@ -352,6 +352,30 @@ const listOf = (name: string) => ({
   headers: { 'content-type': 'text/csv' },
 })
 
+test('rows of files are erased that name the member by an earlier e-mail or worker id', async () => {
+  const { mine, call, memberId } = await partnerWith({ autoActivate: false })
+  const upload = async (firstName: string) => {
+    const raw = `email,first_name,last_name,phone,tier,worker_id\n${person.email},${firstName},Kanari,,Silver,${person.workerId}\n`
+    const sent = await call('PUT', '/v1/members/jobs/csv', { raw, headers: { 'content-type': 'text/csv' } })
+    expect(sent.status, sent.text).toBe(202)
+    await harness.runTask('apply-member-imports')
+    return sent.body.jobId as string
+  }
+  const resultsOf = async (jobId: string) =>
+    (await call('GET', `/v1/members/jobs/${jobId}/results`, { headers: { accept: 'text/csv' } })).text
+  // The second changes nothing.
+  const jobs = [await upload('Canariella'), await upload('Canariella')]
+  for (const jobId of jobs) expect(await resultsOf(jobId)).toContain('Canariella')
+  for (const body of [{ email: 'other@example.com' }, { workerId: 'other' }, { firstName: 'Other' }])
+    expect((await call('PATCH', `/v1/members/${memberId}`, { body })).status).toBe(200)
+  await call('DELETE', `/v1/members/${memberId}`)
+  expect((await erase(call, memberId)).status).toBe(200)
+  for (const jobId of jobs) expect(await resultsOf(jobId)).not.toContain('Canariella')
+  expect(await find([...canaries, 'Canariella'], mine.partner.id)).toEqual([])
+  const { rows } = await sql`select from member_former_names where member_id = ${memberId}`.execute(harness.db)
+  expect(rows).toEqual([])
+})
+
 test('metadata, lists and stored reads that arrive during an erasure do not outlive it', async () => {
   const { mine, call, memberId, intentId } = await leaver()
   const of = { partnerId: mine.partner.id, memberId }

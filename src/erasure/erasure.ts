@@ -133,7 +133,7 @@ export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<num
   const { present, absent } = await findLeft(db, await readJournal(settings.journal))
   // An import of the restored database may be about to create them.
   for (const named of absent.length === 0 ? [] : await findRowsOf(db, absent))
-    await db.transaction().execute(tx => eraseFromImports(tx, { ...named, names: noNames }))
+    await db.transaction().execute(tx => eraseFromImports(tx, { ...named, names: [] }))
   let count = 0
   for (const { partnerId, memberId, erasedAt } of present) {
     await db.transaction().execute(async tx => {
@@ -240,7 +240,7 @@ async function destroy(
   const of = { partnerId, memberId }
   const { withdrawalIds, intentIds } = await listResources(tx, { ...of, createdAt: member.createdAt, now })
   const paymentsUntil = paymentsKeptUntil(lastPaidAt, settings)
-  await eraseFromImports(tx, { ...of, names: member })
+  await eraseFromImports(tx, { ...of, names: member.names })
   await metadata.eraseAll(tx, { partnerId, resourceIds: [memberId, ...intentIds] })
   await deleteSessionsOf(tx, of)
   await eraseMember(tx, { ...of, member, keepsPaymentKey: paymentsUntil !== null, now })
@@ -264,8 +264,6 @@ async function readReceipt(db: Reader, { partnerId, memberId }: OfMember): Promi
     .executeTakeFirstOrThrow()
   return receipt
 }
-
-const noNames = { emailFingerprints: [], workerIdFingerprints: [] }
 
 /**
  * The entries that the database does not know of: of members who are as they were before their erasure, and of members whom it does

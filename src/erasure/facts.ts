@@ -69,7 +69,7 @@ export async function readFacts(
       until: new Date(new Date(sentAt).getTime() + periods.returnDays * dayMs),
     })),
     unfinishedImports: await memberImports.listUnfinishedNaming(db, {
-      ...{ partnerId, memberId, names: member, countMax: shownMax },
+      ...{ partnerId, memberId, names: member.names, countMax: shownMax },
     }),
   }
 }

@@ -1,30 +1,19 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import type { ImportNames } from '../members/erase.ts'
 
-type Named = { partnerId: string; memberId: string; names: ImportNames }
+/** @property names the fingerprints of the e-mails and worker ids by which rows may name the member */
+type Named = { partnerId: string; memberId: string; names: Buffer[] }
 
-/** SQL for a relation of the rows of imports that name the member or created them: `import_id`, and `place`, the row. */
-function naming({ partnerId, memberId, names: { emailFingerprints, workerIdFingerprints } }: Named) {
-  const [email = null, nextEmail = null] = emailFingerprints
-  const [workerId = null, nextWorkerId = null] = workerIdFingerprints
-  const byName = (...of: (Buffer | null)[]) => sql`
-    select import_id, place from member_import_rows_naming(${partnerId}, ${memberId}, ${sql.join(of)})`
-  // There is a second one of each only while the key of fingerprints is rotated.
-  const isOne = nextEmail === null && nextWorkerId === null
-  return isOne
-    ? sql`(${byName(email, workerId)})`
-    : sql`(${byName(email, workerId)} union ${byName(nextEmail, nextWorkerId)})`
+/** SQL for a relation of the rows and steps of imports that concern the member: `import_id`, and `place`, the row or the step. */
+function naming({ partnerId, memberId, names }: Named) {
+  return sql`member_import_rows_naming(${partnerId}, ${memberId}, ${names}::bytea[])`
 }
 
-/** The ids of unfinished imports with a row or an action for the member, oldest first. */
+/** The ids of unfinished imports that concern the member, oldest first. */
 export async function listUnfinishedNaming(db: Reader, named: Named & { countMax: number }): Promise<string[]> {
-  const { partnerId, memberId, countMax } = named
+  const { partnerId, countMax } = named
   const { rows } = await sql<{ id: string }>`
     select i.id from member_imports i
-     where i.partner_id = ${partnerId} and i.ended_at is null
-       and (exists (select from member_import_steps s
-                     where s.partner_id = i.partner_id and s.import_id = i.id and s.member_id = ${memberId})
-            or i.id in (select import_id from ${naming(named)} n))
+     where i.partner_id = ${partnerId} and i.ended_at is null and i.id in (select import_id from ${naming(named)} n)
      order by i.created_at, i.id limit ${countMax}`.execute(db)
   return rows.map(({ id }) => id)
 }
@@ -43,7 +32,7 @@ export async function findRowsOf(
 }
 
 /**
- * Deletes the rows of imports that name the member, and what was requested about the member. Ids, actions and numbers stay. Unfinished
+ * Deletes the rows of imports that concern the member, and what was requested about the member. Ids, actions and numbers stay. Unfinished
  * imports, which only a restored database can have, report these rows and actions as failed.
  */
 export async function eraseFromImports(tx: Tx, named: Named): Promise<void> {

@@ -8,6 +8,7 @@ import { newId } from '../kernel/ids.ts'
 import { dayIn } from '../kernel/time.ts'
 import { decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/fields.ts'
+import { removeFormerNames } from '../members/former-names.ts'
 import type { Partner } from '../partners/partners.ts'
 import { pinFingerprints } from '../sealing/fingerprint-stages.ts'
 import { sealerOf } from '../sealing/held.ts'
@@ -437,7 +438,10 @@ export async function removeOld(tx: Tx, old: Old & { now: Date }): Promise<{ rem
   const { rows } = await sql<OfImport>`
     ${oldImports({ ...old, countMax: 1 })} for no key update skip locked`.execute(tx)
   const [ended] = rows
-  if (ended === undefined) return { removed: 0, hasMore: false }
+  if (ended === undefined) {
+    await removeFormerNames(tx, old)
+    return { removed: 0, hasMore: false }
+  }
   const { partnerId, importId } = ended
   let removed = 0
   for (const table of ['member_import_rows', 'member_import_steps'].map(name => sql.table(name))) {

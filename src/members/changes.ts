@@ -11,6 +11,7 @@ import { sealerOf } from '../sealing/held.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { recordCounts } from './counts.ts'
 import { foldEmail } from './email.ts'
+import { recordFormerNames } from './former-names.ts'
 import { lockMembers } from './locks.ts'
 import { changedMembers, memberReader, newMembers, profileAssignments, profileColumns, select } from './rows.ts'
 import {
@@ -285,6 +286,7 @@ async function writeWave(tx: Tx, wave: Change[], writing: Writing): Promise<void
       ${insertingKeys(partnerId, { source: sql`source`, added: sql`added` })}`.execute(tx)
   }
   if (updated.length > 0) {
+    await recordFormerNames(tx, { partnerId, changes: updated, now })
     const sequences = await setProfiles(tx, { members: updated.map(({ after }) => after), ...writing })
     const emitted = updated.map(({ before, after, changed }) => {
       const data = { memberId: after.id, status: before?.status ?? after.status, changed }

@@ -1,6 +1,7 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { sealerOf } from '../sealing/held.ts'
 import { recordCounts } from './counts.ts'
+import { listFormerNames } from './former-names.ts'
 import { profileReader, select } from './rows.ts'
 import type { MemberStatus } from './schema.ts'
 import { Fingerprints, sealedColumns } from './sealing.ts'
@@ -8,11 +9,12 @@ import { Fingerprints, sealedColumns } from './sealing.ts'
 // Not a person's name, and too short to be searched for.
 const erasedName = ''
 
-/** The fingerprints by which imports name a member. */
-export type ImportNames = { emailFingerprints: Buffer[]; workerIdFingerprints: Buffer[] }
-
-/** A locked member who is to be erased, or was. */
-export type ErasableMember = ImportNames & {
+/**
+ * A locked member who is to be erased, or was.
+ * @property names the fingerprints of the e-mails and worker ids that the member has and had
+ */
+export type ErasableMember = {
+  names: Buffer[]
   status: MemberStatus
   tier: string
   createdAt: Date
@@ -46,28 +48,23 @@ export async function findErasable(
     .executeTakeFirst()
   if (found === undefined) return undefined
   const { emailFingerprint, workerIdFingerprint, ...member } = found
-  const names = sealerOf(db).isRotatingFingerprints
-    ? await readNames(db, { partnerId, memberId })
-    : { emailFingerprints: listOf(emailFingerprint), workerIdFingerprints: listOf(workerIdFingerprint) }
-  return { ...member, ...names }
+  const current = sealerOf(db).isRotatingFingerprints
+    ? await makeNames(db, { partnerId, memberId })
+    : [emailFingerprint, workerIdFingerprint].filter(fingerprint => fingerprint !== null)
+  return { ...member, names: [...current, ...(await listFormerNames(db, { partnerId, memberId }))] }
 }
 
 // During a rotation, rows of imports may have fingerprints with a key that the member's are no longer made with.
-async function readNames(
+async function makeNames(
   db: Reader,
   { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<ImportNames> {
+): Promise<Buffer[]> {
   const member = await select(db, partnerId).where('id', '=', memberId).executeTakeFirst()
-  if (member === undefined) return { emailFingerprints: [], workerIdFingerprints: [] }
+  if (member === undefined) return []
   const { email, workerId } = profileReader(db, partnerId)(member)
   const fingerprints = new Fingerprints(sealerOf(db), partnerId)
-  return {
-    emailFingerprints: fingerprints.ofEmail(email),
-    workerIdFingerprints: workerId === null ? [] : fingerprints.ofWorkerId(workerId),
-  }
+  return [...fingerprints.ofEmail(email), ...(workerId === null ? [] : fingerprints.ofWorkerId(workerId))]
 }
-
-const listOf = (fingerprint: Buffer | null) => (fingerprint === null ? [] : [fingerprint])
 
 /**
  * Destroys everything that identifies a locked member: the key of the profile, with all copies of what it seals, the names, the
@@ -93,6 +90,7 @@ export async function eraseMember(
            ${sql.join(sealedColumns.map(name => sql`${sql.ref(name)} = null`))},
            account_refused = null, review_reason = null, status = 'inactive', erased_at = ${now}, updated_at = ${now}
      where partner_id = ${partnerId} and id = ${memberId}`.execute(tx)
+  await sql`delete from member_former_names where partner_id = ${partnerId} and member_id = ${memberId}`.execute(tx)
   await recordCounts(tx, { partnerId, changes: [{ before: { status, tier }, after: undefined }] })
 }
 

@@ -245,3 +245,24 @@ test('an import that was queued before a rotation is planned as if there had bee
      where r.partner_id = ${own.partner.id}`.execute(harness.db)
   expect(rows[0]?.count).toBe(2)
 })
+
+test('an erasure finds rows by an e-mail and a worker id that were changed before a rotation', async () => {
+  const own = await harness.addPartner('Changed before')
+  const ofOwn = (method: string, path: string, body?: object) =>
+    harness.call(method, path, { key: own.key, ...(body === undefined ? {} : { body }) })
+  const name = newName()
+  const { memberId } = (await ofOwn('POST', '/v1/members', named(name))).body
+  const raw = `email,first_name,last_name,phone,tier,worker_id\n${name}@example.com,${name},Okafor,,Silver,${name}`
+  const options = { key: own.key, raw, headers: { 'content-type': 'text/csv' } }
+  const { jobId } = (await harness.call('PUT', '/v2/members/jobs/csv', options)).body
+  // Reinstating a member may change the e-mail.
+  await ofOwn('DELETE', `/v1/members/${memberId}`)
+  const other = newName()
+  expect((await ofOwn('PUT', `/v1/members/${memberId}`, named(other))).status).toBe(200)
+  await rotate()
+  const results = async () => (await ofOwn('GET', `/v1/members/jobs/${jobId}/results`)).text
+  expect(await results()).toContain(name)
+  await ofOwn('DELETE', `/v1/members/${memberId}`)
+  expect((await ofOwn('POST', `/v1/members/${memberId}/erase`)).status).toBe(200)
+  expect(await results()).not.toContain(name)
+})

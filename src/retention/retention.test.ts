@@ -108,6 +108,28 @@ test('the worker removes each kind of data when its retention ends, and not a da
   })
 })
 
+test('a worker id that was changed is known to erasures as long as an import may name the member by it', async () => {
+  const memberId = await harness.addMember()
+  const replaced = async () => {
+    const { rows } = await sql`select from member_former_names`.execute(harness.db)
+    return rows.length
+  }
+  const setWorkerId = async (workerId: string) =>
+    expect((await harness.call('PATCH', `/v1/members/${memberId}`, { body: { workerId } })).status).toBe(200)
+  await setWorkerId('one')
+  const actions = [{ type: 'Update', memberId, firstName: 'Sam' }]
+  expect((await harness.call('POST', '/v1/members/jobs', { body: { actions } })).status).toBe(202)
+  await setWorkerId('two')
+  harness.clock.advance({ days: 31 })
+  // The import has not ended until now.
+  await harness.runTask('apply-member-imports')
+  await harness.runTask('remove-old-data')
+  expect(await replaced()).toBe(1)
+  harness.clock.advance({ days: 31 })
+  await harness.runTask('remove-old-data')
+  expect(await replaced()).toBe(0)
+})
+
 test('settings decide how long data is kept', async () => {
   await fill()
   const made = await left()

@@ -575,6 +575,60 @@ test('a start does not erase a member who was changed after the entry, and destr
   expect(await keys().executeTakeFirst()).toEqual({ profileKey: null })
 })
 
+test('a start erases rows and responses again that an older backup of the keys has restored', async () => {
+  const { mine, call, memberId } = await partnerWith()
+  const staying = await call('POST', '/v1/members', {
+    body: { ...person, email: 'stays@example.com', workerId: 'stays' },
+  })
+  const upload = async (firstName: string) => {
+    const raw = [
+      'email,first_name,last_name,phone,tier',
+      `${person.email},${firstName},Kanari,,Silver`,
+      `stays@example.com,Staying,Okafor,,Silver`,
+    ].join('\n')
+    const sent = await call('PUT', '/v1/members/jobs/csv', { raw, headers: { 'content-type': 'text/csv' } })
+    await harness.runTask('apply-member-imports')
+    return sent.body.jobId as string
+  }
+  const jobs = [await upload('Canariella'), await upload('Canariella')]
+  await call('DELETE', `/v1/members/${memberId}`)
+  const tables = ['member_keys', 'member_import_rows', 'idempotency_keys'].map(name => sql.raw(name))
+  const inDump = (table: ReturnType<typeof sql.raw>) => sql`dumped_${table}`
+  for (const table of tables)
+    await sql`create table ${inDump(table)} as select * from ${table} where partner_id = ${mine.partner.id}`.execute(
+      harness.ownerDb,
+    )
+  expect((await erase(call, memberId)).status).toBe(200)
+  for (const table of tables) {
+    await sql`delete from ${table} where partner_id = ${mine.partner.id}`.execute(harness.ownerDb)
+    await sql`insert into ${table} select * from ${inDump(table)}`.execute(harness.ownerDb)
+    await sql`drop table ${inDump(table)}`.execute(harness.ownerDb)
+  }
+  const settings = { journal: harness.erasureJournal, evidenceDays: 2_192, backupDays: 35 }
+  expect(await eraseAgain(harness.db, settings)).toBe(0)
+  for (const jobId of jobs) {
+    const { text } = await call('GET', `/v1/members/jobs/${jobId}/results`)
+    expect(text).not.toContain(person.email)
+    expect(text).toContain('stays@example.com')
+  }
+  expect(await find(['Canariella'], mine.partner.id)).toEqual([])
+  expect((await call('GET', '/v1/idempotency-keys/invite')).status).toBe(409)
+  expect((await call('GET', `/v1/members/${staying.body.memberId}`)).status).toBe(200)
+})
+
+test('a member who was last changed by a clock that was ahead is erased at that time, so that a restored database erases the member again', async () => {
+  const { mine, call, memberId } = await partnerWith()
+  harness.clock.advance({ minutes: 5 })
+  await call('DELETE', `/v1/members/${memberId}`)
+  const ahead = harness.clock.now().toISOString()
+  harness.clock.set(march)
+  const erased = await erase(call, memberId)
+  expect(erased.body.erasedAt, erased.text).toBe(ahead)
+  expect(await readJournal(harness.erasureJournal)).toContainEqual({
+    ...{ partnerId: mine.partner.id, memberId, erasedAt: ahead },
+  })
+})
+
 test('an erased member whom an import of a restored database has yet to create is not created', async () => {
   const mine = await harness.addPartner('Restored before its import')
   const raw = [

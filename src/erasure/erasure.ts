@@ -4,13 +4,14 @@ import { isLockTimeout } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { eraseResponses } from '../idempotency/idempotency.ts'
 import { issue, Problem, problem } from '../kernel/errors.ts'
-import { eraseFromImports, findRowsOf } from '../member-imports/erase.ts'
+import { eraseFromImports, eraseUnknownRows, findRowsOf } from '../member-imports/erase.ts'
 import {
   destroyPaymentKeys,
   destroyRestoredKeys,
   type ErasableMember,
   eraseMember,
   findErasable,
+  listRestored,
   lockErasable,
 } from '../members/erase.ts'
 import { memberNotFound } from '../members/rules.ts'
@@ -80,9 +81,11 @@ export async function erase(
       obstacles.map(message => issue('Conflict', message)),
     )
   const { lastPaidAt } = facts
-  const receipt = await destroy(tx, { ...of, member, lastPaidAt, settings, now })
+  // Not before the last change, which another process may have made by a clock that was ahead: `findLeft` compares the two.
+  const erasedAt = now > member.updatedAt ? now : member.updatedAt
+  const receipt = await destroy(tx, { ...of, member, lastPaidAt, settings, now: erasedAt })
   const { partnerId, memberId } = of
-  await recordOutside({ partnerId, memberId, erasedAt: now.toISOString() })
+  await recordOutside({ partnerId, memberId, erasedAt: erasedAt.toISOString() })
   const details = { paymentsKeptUntil: paymentsKeptUntil(lastPaidAt, settings)?.toISOString() ?? null }
   return { receipt, audit: { action: 'member.erase', details, partnerId } }
 }
@@ -125,11 +128,11 @@ async function takeBack(db: Db, { journal, entry }: { journal: string; entry: Jo
 /**
  * Erases the members again that the journal says were erased, and that a database restored from a backup still has. Nothing prevents
  * that: all reasons to wait were over when they were erased. A member who was changed since was not erased: a crash has left the
- * entry. Keys that came back with a backup of the keys are destroyed again.
+ * entry. What came back with an older backup of the keys is destroyed again.
  * @returns how many members were erased
  */
 export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<number> {
-  await destroyRestoredKeys(db)
+  await destroyRestored(db)
   const { present, absent } = await findLeft(db, await readJournal(settings.journal))
   // An import of the restored database may be about to create them.
   for (const named of absent.length === 0 ? [] : await findRowsOf(db, absent))
@@ -147,6 +150,22 @@ export async function eraseAgain(db: Db, settings: ErasureSettings): Promise<num
     })
   }
   return count
+}
+
+/** Destroys what a backup of the keys that is older than an erasure has restored: keys, rows of imports and stored responses. */
+async function destroyRestored(db: Db): Promise<void> {
+  const members = await listRestored(db)
+  for (const partnerId of new Set(members.map(each => each.partnerId)))
+    await db.transaction().execute(tx => eraseUnknownRows(tx, partnerId))
+  for (const { createdAt, erasedAt, ...of } of members) {
+    await db.transaction().execute(async tx => {
+      const { withdrawalIds, intentIds } = await listResources(tx, { ...of, createdAt, now: erasedAt })
+      await eraseFromImports(tx, { ...of, names: [] })
+      await eraseResponses(tx, { ...of, resourceIds: [...withdrawalIds, ...intentIds] })
+      // Last: by the keys the members are found, if this is interrupted.
+      await destroyRestoredKeys(tx, of)
+    })
+  }
 }
 
 /** The erasures that the database knows and the journal lacks: the file was lost, or is an older copy. */

@@ -53,3 +53,20 @@ export async function eraseFromImports(tx: Tx, named: Named): Promise<void> {
     update member_import_steps set command = null
      where partner_id = ${partnerId} and member_id = ${memberId} and command is not null`.execute(tx)
 }
+
+/**
+ * Deletes unchanged rows of ended imports that name none of the partner's members. They may name an erased member, who has no
+ * fingerprints to find them by. Reads all rows of the partner.
+ */
+export async function eraseUnknownRows(tx: Tx, partnerId: string): Promise<void> {
+  await sql`set local statement_timeout = 0`.execute(tx)
+  const named = (column: string) => sql`
+    exists (select from members m where m.partner_id = r.partner_id and ${sql.ref(`m.${column}`)} = ${sql.ref(`r.${column}`)})`
+  await sql`
+    delete from member_import_rows r using member_imports i
+     where r.partner_id = ${partnerId} and i.partner_id = r.partner_id and i.id = r.import_id
+       and i.ended_at is not null and i.rest_action = 'Unchanged'
+       and not exists (select from member_import_steps s
+                        where s.partner_id = r.partner_id and s.import_id = r.import_id and s.step = r.row)
+       and not ${named('email_fingerprint')} and not ${named('worker_id_fingerprint')}`.execute(tx)
+}

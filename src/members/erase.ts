@@ -18,6 +18,7 @@ export type ErasableMember = {
   status: MemberStatus
   tier: string
   createdAt: Date
+  updatedAt: Date
   erasedAt: Date | null
 }
 
@@ -42,7 +43,7 @@ export async function findErasable(
 ): Promise<ErasableMember | undefined> {
   const found = await db
     .selectFrom('members')
-    .select(['status', 'tier', 'createdAt', 'erasedAt', 'emailFingerprint', 'workerIdFingerprint'])
+    .select(['status', 'tier', 'createdAt', 'updatedAt', 'erasedAt', 'emailFingerprint', 'workerIdFingerprint'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', memberId)
     .executeTakeFirst()
@@ -94,18 +95,34 @@ export async function eraseMember(
   await recordCounts(tx, { partnerId, changes: [{ before: { status, tier }, after: undefined }] })
 }
 
-/** Destroys the keys of erased members that an older backup of the keys has restored. */
-export async function destroyRestoredKeys(db: Reader): Promise<void> {
+/** An erased member who has keys again, from an older backup of them. */
+export type Restored = { partnerId: string; memberId: string; createdAt: Date; erasedAt: Date }
+
+/** Lists the erased members who have keys that were destroyed. */
+export async function listRestored(db: Reader): Promise<Restored[]> {
+  const { rows } = await sql<Restored>`
+    select m.partner_id, m.id as member_id, m.created_at, e.erased_at
+      from member_erasures e
+      join member_keys k on k.partner_id = e.partner_id and k.member_id = e.member_id
+      join members m on m.partner_id = e.partner_id and m.id = e.member_id
+     where k.profile_key is not null
+        or (k.payment_key is not null and (e.last_paid_at is null or e.payment_key_destroyed_at is not null))
+     order by m.partner_id, m.id`.execute(db)
+  return rows
+}
+
+/** Destroys the keys of an erased member again. */
+export async function destroyRestoredKeys(
+  tx: Tx,
+  { partnerId, memberId }: { partnerId: string; memberId: string },
+): Promise<void> {
   await sql`
     update member_keys k
        set profile_key = null, payment_key = case when e.last_paid_at is not null and e.payment_key_destroyed_at is null
                                                   then k.payment_key end
       from member_erasures e
-     where e.partner_id = k.partner_id and e.member_id = k.member_id
-       and (k.profile_key is not null
-            or (k.payment_key is not null and (e.last_paid_at is null or e.payment_key_destroyed_at is not null)))`.execute(
-    db,
-  )
+     where k.partner_id = ${partnerId} and k.member_id = ${memberId}
+       and e.partner_id = k.partner_id and e.member_id = k.member_id`.execute(tx)
 }
 
 /** Destroys the payment key of an erased member: it is no longer known to which accounts they were paid. */

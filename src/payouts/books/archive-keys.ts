@@ -1,4 +1,5 @@
 import { type Db, type Reader, sql } from '../../database/database.ts'
+import { addDays } from '../../kernel/time.ts'
 import { newKey } from '../../sealing/data-key.ts'
 import { sealerOf } from '../../sealing/held.ts'
 import type { SealedTable } from '../../sealing/rewrap.ts'
@@ -8,6 +9,22 @@ import { type ArchiveDay, type SealFile, sealedFile } from '../delivery/sealed-f
 
 // Files of banks name payers and payees. The archive of a rail keeps them sealed with a key of the day, which is destroyed at the end of their
 // retention: no copy of the archive can then be opened.
+
+// A backup that is restored within so many days has the keys of the files that arrived after it.
+const daysAhead = 40
+
+/** Makes the keys of a day and of the next 40, before the files arrive: a file of the inbox is deleted once it is archived. */
+export async function prepareArchiveKeys(db: Db, { rail, day }: ArchiveDay): Promise<void> {
+  const made = await db
+    .selectFrom('bankArchiveKeys')
+    .select('day')
+    .where('rail', '=', rail)
+    .where('day', '>=', day)
+    .execute()
+  const days = new Set(Array.from({ length: daysAhead + 1 }, (_, index) => addDays(day, index)))
+  for (const missing of days.difference(new Set(made.map(key => key.day))))
+    await ensureArchiveKey(db, { rail, day: missing })
+}
 
 /** Seals files for the archive of a day. */
 export function sealFor(db: Db, of: ArchiveDay): SealFile {

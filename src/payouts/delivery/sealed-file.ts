@@ -54,7 +54,9 @@ export async function* openSealedFile(
     const { rail, day } = head.value
     const key = await findKey({ rail, day })
     if (key === undefined)
-      throw new Error(`${file} can no longer be opened: it is older than bank files are kept, so its key was destroyed`)
+      throw new Error(
+        `${file} cannot be opened: the database has no key of ${rail} for ${day}; keys are destroyed when bank files are no longer kept, and a restored database lacks those made after its backup`,
+      )
     const chunks = new Chunks(key, head.value)
     const { size } = await handle.stat()
     for (let at = head.bytes; ; ) {

@@ -1,7 +1,7 @@
 import { asSentence } from '../../../kernel/text.ts'
 import { dayIn } from '../../../kernel/time.ts'
 import type { TaskContext } from '../../../worker/task.ts'
-import { sealFor } from '../../books/archive-keys.ts'
+import { prepareArchiveKeys, sealFor } from '../../books/archive-keys.ts'
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { applyIfFree, importBankFile, listBegun } from '../../books/import.ts'
 import type { Delivery } from '../../delivery/delivery.ts'
@@ -29,6 +29,7 @@ async function continueImports({ db, log, now }: TaskContext, rail: FileRailSett
 async function receiveInbox({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   const delivery = await rail.delivery?.()
   if (delivery === undefined) return
+  await prepareArchiveKeys(db, { rail: rail.name, day: dayIn(rail.timeZone, now()) })
   const { files, skipped } = await delivery.list(now())
   for (const { name, reason } of skipped)
     log.warn({ rail: rail.name, file: name, reason }, 'a file of the inbox is left')

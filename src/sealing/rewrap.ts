@@ -11,8 +11,8 @@ export type SealedTable = {
   owner: string
 }
 
-// A chunk locks its rows for some hundredths of a second.
-const rowsAtOnce = 500
+// A chunk locks its rows for some hundredths of a second. Staged records of banks are hundreds of kilobytes each.
+const atOnce = { rows: 500, bytes: 4 * 1024 * 1024 }
 
 /**
  * Seals the values of a table again that are not sealed with the current key. Safe to end at any point and to repeat. Rows that are
@@ -48,6 +48,7 @@ export async function namesKey(
 
 type Row = Record<string, unknown> & { owner: string }
 
+/** Reads rows until they have the bytes of a chunk, at least one. */
 async function readChunk(db: Db, table: SealedTable, after: unknown[] | undefined): Promise<Row[]> {
   const keys = sql.join(table.key.map(([column]) => sql.ref(column)))
   const beyond =
@@ -58,9 +59,17 @@ async function readChunk(db: Db, table: SealedTable, after: unknown[] | undefine
     ...table.key.map(([column], index) => sql`${sql.ref(column)} as ${sql.ref(`k${index}`)}`),
     ...table.columns.map(({ name }, index) => sql`${sql.ref(name)} as ${sql.ref(`v${index}`)}`),
   ])
+  const bytes = sql.join(
+    table.columns.map(({ name }) => sql`coalesce(octet_length(${sql.ref(name)}), 0)`),
+    sql` + `,
+  )
+  // The length of a large value is known without reading the value.
   const { rows } = await sql<Row>`
-    select ${selected}, ${sql.raw(table.owner)} as owner from ${sql.ref(table.table)} ${beyond}
-     order by ${keys} limit ${rowsAtOnce}`.execute(db)
+    select ${selected}, owner
+      from (select *, ${sql.raw(table.owner)} as owner,
+                   sum(${bytes}) over (order by ${keys} rows unbounded preceding) - (${bytes}) as bytes_before
+              from ${sql.ref(table.table)} ${beyond} order by ${keys} limit ${atOnce.rows}) chunk
+     where bytes_before < ${atOnce.bytes} order by ${keys}`.execute(db)
   return rows
 }
 

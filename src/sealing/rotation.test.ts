@@ -17,12 +17,12 @@ import { openDatabase, prepare } from '../main.ts'
 import { sealedTables } from '../operators/sealed-tables.ts'
 import { findArchiveKey, sealFor } from '../payouts/books/archive-keys.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
-import { readStaged, stage } from '../payouts/books/staging.ts'
+import { readStaged, stage, stagedRecordsTable } from '../payouts/books/staging.ts'
 import * as totp from '../users/totp.ts'
 import { sealerOf } from './held.ts'
 import { openSealer } from './installation-keys.ts'
 import { KeyLease, leaseLimits } from './key-lease.ts'
-import { namesKey } from './rewrap.ts'
+import { namesKey, rewrap } from './rewrap.ts'
 import { rotateSealing, unfinishedRotations } from './rotation.ts'
 
 let harness: Harness
@@ -319,4 +319,19 @@ test('receipts from before a rotation can still be checked, and browsers stay kn
   )
   expect(isSigned).toBe(true)
   expect(sealerOf(harness.db).browserKey).toEqual(browserKey)
+})
+
+test('large values are read and sealed again in chunks of some megabytes', async () => {
+  const fileId = randomBytes(4).toString('hex')
+  const sealer = sealerOf(harness.db)
+  const records = sealer.seal(randomBytes(1024 * 1024), { kind: 'bank-records', owner: fileId })
+  await sql`
+    insert into staged_bank_records (bank_file_id, step, partner_id, place, record_count, head, records)
+    select ${fileId}, 0, '', place, 1, '{}', ${records} from generate_series(1, 12) as place`.execute(harness.ownerDb)
+  const chunks: number[] = []
+  const table = stagedRecordsTable
+  await rewrap(harness.ownerDb, { table, sealer, onRead: count => chunks.push(count) })
+  await sql`delete from staged_bank_records where bank_file_id = ${fileId}`.execute(harness.ownerDb)
+  expect(Math.max(...chunks)).toBeLessThan(12)
+  expect(chunks.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(12)
 })

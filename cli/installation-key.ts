@@ -197,9 +197,19 @@ async function sealAgain(db: Db, rotating: Rotating) {
 }
 
 async function fingerprintsAgain(db: Db, rotating: Rotating) {
-  const { rehash } = await import('../src/operators/rehash.ts')
+  const [{ rehash }, { countLeftOut }] = await Promise.all([
+    import('../src/operators/rehash.ts'),
+    import('../src/members/rehash.ts'),
+  ])
   const rotated = await rotateFingerprints(db, { ...rotating, rehash })
-  return { rotated, said: `Members are found by fingerprints with key ${rotated.number} now.` }
+  const leftOut = await countLeftOut(db)
+  const said = [
+    `Members are found by fingerprints with key ${rotated.number} now.`,
+    ...(leftOut === 0
+      ? []
+      : [`${countOf(leftOut, 'member')} without keys kept the old ones; restore the keys and rotate again.`]),
+  ]
+  return { rotated: { ...rotated, leftOut }, said: said.join(' ') }
 }
 
 function settingsOption(): Option {

@@ -24,6 +24,13 @@ export async function openLatestKeys(db: Reader, { take }: { take: number }): Pr
   return rows.length
 }
 
+/** SQL for whether the keys of the sealed fields of the member `m` are there and can be opened. */
+export const hasKeys = sql`exists (
+  select from member_keys k
+   where k.partner_id = m.partner_id and k.member_id = m.id
+     and k.profile_key is not null and ${sealedWithKnownKey('k.profile_key')}
+     and (m.account is null or (k.payment_key is not null and ${sealedWithKnownKey('k.payment_key')})))`
+
 const limits = {
   // Of each partner. A backup of the keys that is older than the members lacks the latest.
   latestMembersMax: 10,

@@ -20,6 +20,14 @@ export { recount } from './counts.ts'
 export type { Member } from './rules.ts'
 
 export type OfMember = { partnerId: string; memberId: string }
+// The last two are of members that processes at different steps of a rotation write; see docs/decisions/0063-rotating-keys.md.
+const uniqueNames = [
+  'one_member_per_email',
+  'one_member_per_worker_id',
+  'one_member_per_next_email',
+  'one_member_per_next_worker_id',
+]
+
 type Commanded = { partner: PartnerRules; command: MemberCommand; now: Date }
 
 /**
@@ -51,7 +59,7 @@ export async function change(tx: Tx, { partner, command, now }: Commanded): Prom
     // The e-mail or the workerId was taken after the other members were read. The unique index catches that, and the command is
     // decided again to report the same problem as the rules. The savepoint keeps the transaction usable for that.
     const constraint = brokenConstraint(error)
-    if (constraint !== 'one_member_per_email' && constraint !== 'one_member_per_worker_id') throw error
+    if (constraint === undefined || !uniqueNames.includes(constraint)) throw error
     await sql`rollback to savepoint member_write`.execute(tx)
     await decideOne(tx, { partner, command, now })
     // The other member has given it up since.

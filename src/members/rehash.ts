@@ -1,5 +1,6 @@
 import { type Db, type Reader, sql } from '../database/database.ts'
 import { sealerOf } from '../sealing/held.ts'
+import { hasKeys } from './key-checks.ts'
 import { fingerprintColumns, nextColumn, nextFingerprintsOf, openAll, type StoredProfile } from './sealing.ts'
 
 // The steps of a rotation of the key of fingerprints, as far as they change members; see docs/decisions/0063-rotating-keys.md. Each may be
@@ -10,9 +11,22 @@ const membersAtOnce = 250
 
 type Place = { partnerId: string; id: string }
 
-/** Adds the fingerprints with the next key to all members that lack them. */
+const lacksNext = sql`m.erased_at is null and m.email_fingerprint_next is null and ${hasKeys}`
+
+/** Adds the fingerprints with the next key to all members that lack them, except those whose keys are missing. */
 export async function addNextFingerprints(db: Db): Promise<void> {
-  await repeat(db, addToPart, sql`erased_at is null and email_fingerprint_next is null`)
+  await repeat(db, addToPart, lacksNext)
+}
+
+/** Counts the members whose keys are missing, so that a rotation has left their fingerprints as they were. */
+export async function countLeftOut(db: Db): Promise<number> {
+  return await db.transaction().execute(async tx => {
+    // All members are read.
+    await sql`set local statement_timeout = 0`.execute(tx)
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::integer as count from members m where m.erased_at is null and not ${hasKeys}`.execute(tx)
+    return rows[0]?.count ?? 0
+  })
 }
 
 /** Makes the fingerprints with the next key the ones by which members are found. */
@@ -42,7 +56,7 @@ async function hasAny(db: Db, isLeft: ReturnType<typeof sql>): Promise<boolean> 
   return await db.transaction().execute(async tx => {
     // All members are read, which takes longer than a request may.
     await sql`set local statement_timeout = 0`.execute(tx)
-    const { rows } = await sql`select from members where ${isLeft} limit 1`.execute(tx)
+    const { rows } = await sql`select from members m where ${isLeft} limit 1`.execute(tx)
     return rows.length > 0
   })
 }
@@ -100,7 +114,7 @@ async function addToPart(db: Db, after: Place | undefined): Promise<Place | unde
 async function readPart(db: Reader, after: Place | undefined): Promise<Stored[]> {
   const { rows } = await sql<Stored>`
     select m.partner_id, m.id, m.profile, m.account, k.profile_key, k.payment_key,
-           m.erased_at is null and m.email_fingerprint_next is null as is_left
+           ${lacksNext} as is_left
       from (${partOf(after)}) p
       join members m on m.partner_id = p.partner_id and m.id = p.id
       left join member_keys k on k.partner_id = m.partner_id and k.member_id = m.id

@@ -9,6 +9,9 @@ import { isUniqueViolation } from '../database/errors.ts'
 import { Problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { decideAll, writeAll } from '../members/changes.ts'
+import * as members from '../members/members.ts'
+import { countLeftOut } from '../members/rehash.ts'
+import type { NewMember } from '../members/schema.ts'
 import { fingerprintColumns, nextColumn } from '../members/sealing.ts'
 import { openSealer } from '../sealing/installation-keys.ts'
 import { KeyLease } from '../sealing/key-lease.ts'
@@ -266,3 +269,41 @@ test('an erasure finds rows by an e-mail and a worker id that were changed befor
   expect((await ofOwn('POST', `/v1/members/${memberId}/erase`)).status).toBe(200)
   expect(await results()).not.toContain(name)
 })
+
+test('a rotation ends although keys of a member are missing, and leaves that member out', async () => {
+  const { memberId } = (await invite(newName())).body
+  const keys = await harness.ownerDb.deleteFrom('memberKeys').where('memberId', '=', memberId).returningAll().execute()
+  const before = (await stored()).find(({ id }) => id === memberId)
+  await rotate()
+  expect(await countLeftOut(harness.ownerDb)).toBe(1)
+  expect((await stored()).find(({ id }) => id === memberId)).toEqual(before)
+  await harness.ownerDb.insertInto('memberKeys').values(keys).execute()
+  expect(await countLeftOut(harness.ownerDb)).toBe(0)
+})
+
+test('of two creations at once by processes at neighbouring steps, the later is refused as a duplicate', async () => {
+  await rotateUntil('Adding the new fingerprints')
+  const behind = await lagging()
+  await rotateUntil('Waiting until every process uses the new fingerprints')
+  const ahead = await lagging()
+  for (const field of ['email', 'workerId'] as const) {
+    const [name, now] = [newName(), harness.clock.now()]
+    const other = field === 'email' ? { workerId: null } : { email: `${name}@example.org` }
+    const create = (tx: Tx, body: NewMember) => members.invite(tx, { partner: mine.partner, body, now })
+    const later = await ahead.transaction().execute(async tx => {
+      await create(tx, named(name))
+      const waiting = behind.transaction().execute(async tx2 => await create(tx2, named(name, other)))
+      const outcome = waiting.catch(error => error)
+      await expect.poll(countWaiting).toBe(1)
+      return { outcome }
+    })
+    expect(await later.outcome).toMatchObject({ issues: [{ code: 'MemberAlreadyInvited' }] })
+  }
+})
+
+async function countWaiting(): Promise<number | undefined> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
+  return rows[0]?.count
+}

@@ -113,7 +113,7 @@ installationKeyCommand
         })
         printResult(other, {
           value: { ...copied, place: placeOf(to.source) },
-          text: () => copiedInWords(copied, { names: to.names, settings, erasures }),
+          text: () => copiedInWords(copied, { to, settings, erasures }),
         })
       },
       { as: 'owner' },
@@ -155,15 +155,16 @@ installationKeyCommand
     'Replace the key that seals values with a new one and seal everything again, while the service runs. If this is interrupted, run it again to continue.',
   )
   .option('--fingerprints', 'replace the key by which sealed values are found and compared instead')
+  .option('--others-in-escrow', 'no process uses another key of this database; copy the keys to each again afterwards')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('installation-key rotate', 'installation-key rotate --fingerprints'))
-  .action(async ({ fingerprints, ...options }: { fingerprints?: boolean; json?: boolean }) => {
+  .action(async ({ fingerprints, othersInEscrow = false, ...options }: RotateOptions) => {
     await withKeys(
       async ({ db, keySource: source }) => {
         const now = systemClock()
         const startedAt = performance.now()
         const rotating = {
-          ...{ source, now },
+          ...{ source, now, othersInEscrow },
           onStep: (step: string) => writeErrorLine(`${step} …`),
           record: async (tx: Tx, { number }: { number: number }) => {
             const change = { action: 'installation_key.rotate', resourceId: String(number), details: {} } as const
@@ -180,6 +181,7 @@ installationKeyCommand
               ...lacking.map(
                 id => `The key ${id} opens only the earlier ones; run midmonth installation-key copy for it again.`,
               ),
+              'Take a backup now; if you dump the keys apart, take both dumps: keys from now on do not open all of a dump from before.',
             ].join('\n'),
         })
       },
@@ -187,12 +189,12 @@ installationKeyCommand
     )
   })
 
+type RotateOptions = { fingerprints?: boolean; othersInEscrow?: boolean; json?: boolean }
+
 async function sealAgain(db: Db, rotating: Rotating) {
   const { sealedTables } = await import('../src/operators/sealed-tables.ts')
   const rotated = await rotateSealing(db, { ...rotating, tables: sealedTables })
-  const said =
-    `Values are sealed with key ${rotated.number} now; ${countOf(rotated.rewrapped, 'row')} were sealed again. Take a backup: dumps of ` +
-    'single tables from before can be opened only in a database from before.'
+  const said = `Values are sealed with key ${rotated.number} now; ${countOf(rotated.rewrapped, 'row')} were sealed again.`
   return { rotated, said }
 }
 
@@ -256,8 +258,17 @@ async function otherKey({
 
 function copiedInWords(
   { from, to, hasChanged }: { from: string; to: string; hasChanged: boolean },
-  { names, settings, erasures }: { names: string[]; settings: Settings } & Pick<Database, 'erasures'>,
+  {
+    to: { source, names },
+    settings,
+    erasures,
+  }: { to: { source: KeySource; names: string[] }; settings: Settings } & Pick<Database, 'erasures'>,
 ): string {
+  if (from === to)
+    return [
+      `The key ${to} is now ${placeOf(source)}: the earlier key of the same name no longer opens this database.`,
+      `Set ${names.join(', ')}, and restart every process. Those that run notice nothing, but start only with the new settings.`,
+    ].join('\n')
   const dropped = givenSettings(settings).filter(name => !names.includes(name))
   return [
     hasChanged ? `The key ${to} now opens this database too.` : `The key ${to} opens this database already.`,

@@ -27,7 +27,7 @@ import type { Channel } from './payouts/channels/channel.ts'
 import { banksOn, fileRailsOf, type Rail } from './payouts/channels/rail.ts'
 import { openSimulatedBank } from './payouts/registry.ts'
 import { RequestLog } from './requests/recorder.ts'
-import { ensureInstallationKey, openSealer } from './sealing/installation-keys.ts'
+import { ensureInstallationKey, openSealer, requireRestoredKeys } from './sealing/installation-keys.ts'
 import { describeKey, type KeySource, keySourceOf } from './sealing/key-providers.ts'
 import { rotationOf, unfinishedRotations } from './sealing/rotation.ts'
 import type { Sealer } from './sealing/sealer.ts'
@@ -153,6 +153,7 @@ export async function migrateDatabase({
   keySource,
 }: Pick<Database, 'db' | 'pool' | 'appRole' | 'keySource'>): Promise<string[]> {
   const applied = await migrate(db, pool, appRole)
+  await requireRestoredKeys(db)
   await ensureInstallationKey(db, { source: keySource, now: systemClock() })
   await openSealer(db, keySource)
   return applied

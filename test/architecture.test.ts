@@ -421,6 +421,10 @@ const tableReads: Record<string, { [table: string]: string }> = {
     withdrawal_intents: 'locks what a reset deletes, in the lock order of the program',
     withdrawals: 'locks what a reset deletes, in the lock order of the program',
   },
+  sealing: {
+    partners: 'tells a new database from one that was restored without its keys',
+    users: 'tells a new database from one that was restored without its keys',
+  },
   settlements: {
     partners: 'reads the shortfall policy',
     pay_cycles: 'finds the cycle that a transfer names, with what is due for it, in one statement',

@@ -11,7 +11,7 @@ import type { KeyProvider } from './providers/provider.ts'
 import { createKeys, type InstallationKey, Sealer } from './sealer.ts'
 
 /** A key of the installation as one provider has wrapped it. */
-type KeyRow = Omit<InstallationKey, 'key'> & { wrapped: Buffer; provider: string }
+export type KeyRow = Omit<InstallationKey, 'key'> & { wrapped: Buffer; provider: string }
 
 /**
  * Creates the first installation keys of a database that has none, and the key file if it does not exist. Idempotent. Safe to run
@@ -31,6 +31,18 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
     if ((await readRows(tx)).length > 0) return
     for (const each of wrapped) await addKey(tx, { ...each, provider: provider.id, now })
   })
+}
+
+/** @throws SettingsProblem if the database was restored without the dump of its keys: new ones would open nothing, and stand in the way */
+export async function requireRestoredKeys(db: Reader): Promise<void> {
+  const { rows } = await sql`
+    select where not exists (select from installation_keys)
+       and (exists (select from partners) or exists (select from users))`.execute(db)
+  if (rows.length > 0)
+    throw new SettingsProblem(
+      'The database has partners or users, but no key of the installation; restore the dump of its keys (docs/operations/backups.md), ' +
+        'then try again. New keys could not open what is sealed, so none are created',
+    )
 }
 
 /** Wraps a key together with its number, so that two stored keys cannot be swapped. */
@@ -92,7 +104,10 @@ export async function openKeys(
   source: KeySource,
 ): Promise<{ provider: KeyProvider; keys: InstallationKey[] }> {
   const rows = await readRows(db)
-  if (rows.length === 0) throw new SettingsProblem('The database has no key of the installation; run midmonth migrate')
+  if (rows.length === 0)
+    throw new SettingsProblem(
+      'The database has no key of the installation; run midmonth migrate, or after a restore, restore the dump of its keys (docs/operations/backups.md)',
+    )
   const provider = await openProvider(source)
   if (provider === undefined || !rows.some(row => row.provider === provider.id))
     throw new SettingsProblem(missingKey(provider, { rows, source }))
@@ -100,7 +115,8 @@ export async function openKeys(
 }
 
 /**
- * Unwraps the keys, each once: a provider may be a slow server.
+ * Unwraps the keys, each once: a provider may be a slow server. Leaves out a key that a rotation has added, and that the provider has not
+ * wrapped: nothing is sealed with it before it is copied.
  * @param options.known keys by number that were unwrapped before, to which the others are added
  * @throws SettingsProblem if the provider has not wrapped all others
  */
@@ -110,6 +126,8 @@ async function unwrapAll(
 ): Promise<InstallationKey[]> {
   const keys = new Map(rows.map(row => [row.number, row]))
   for (const row of rows) if (row.provider === provider.id) keys.set(row.number, row)
+  for (const { number, stage, provider: wrappedBy } of [...keys.values()])
+    if (stage === 'known' && wrappedBy !== provider.id && !known.has(number)) keys.delete(number)
   return await Promise.all(
     [...keys.values()].map(async ({ number, purpose, stage, provider: wrappedBy, wrapped }) => {
       if (wrappedBy !== provider.id && !known.has(number))
@@ -150,7 +168,8 @@ export async function createProvider(source: KeySource): Promise<KeyProvider> {
   return provider
 }
 
-async function readRows(db: Reader): Promise<KeyRow[]> {
+/** Reads the stored keys, each as often as it is wrapped. */
+export async function readRows(db: Reader): Promise<KeyRow[]> {
   const { rows } = await sql<KeyRow>`
     select k.number, u.purpose, u.stage, k.wrapped, k.provider
       from installation_keys k join installation_key_uses u on u.number = k.number

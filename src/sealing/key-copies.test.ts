@@ -5,11 +5,14 @@ import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { startKeyService } from '../../test/servers/key-service.ts'
+import { startVault, vaultToken } from '../../test/servers/vault.ts'
 import { sql } from '../database/database.ts'
 import { addKey, ensureInstallationKey, openSealer, wrapKey } from './installation-keys.ts'
 import { copyKeys, listCopies, removeCopy } from './key-copies.ts'
 import type { KeySource } from './key-providers.ts'
 import { localKey, readKeyFile } from './providers/local-key.ts'
+import { type Rotating, rotateFingerprints, rotateSealing } from './rotation.ts'
+import type { KeyStage } from './sealer.ts'
 
 const of = { kind: 'webhook-secret', owner: 'par_1' } as const
 
@@ -104,7 +107,9 @@ test('a copy to a key that does not open what it has wrapped is refused before a
     body: { data: at.includes('encrypt') ? { ciphertext: 'vault:v1:AAAA' } : { plaintext: 'AAAA' } },
   }))
   const vault = { address: service.address, key: 'transit/broken', namespace: '', token: '', tokenFile: '' }
-  await expect(copy({ vault })).rejects.toThrow('vault:transit/broken does not open what it has wrapped; nothing was')
+  await expect(copy({ vault })).rejects.toThrow(
+    'vault:transit/broken does not open what it has wrapped; nothing was changed',
+  )
   expect(await listCopies(harness.db)).toHaveLength(1)
   await service.stop()
 })
@@ -117,11 +122,74 @@ test('a copy to a file that does not exist creates it, and one that is not a key
   await expect(copy({ file: path.join(folder, 'text') })).rejects.toThrow('must hold')
 })
 
-async function ensureSecondKey(provider: string): Promise<Buffer> {
+const vaultSource = ({ address }: { address: string }) => ({
+  vault: { address, key: 'transit/midmonth', namespace: 'payroll', token: vaultToken, tokenFile: '' },
+})
+
+test('a copy that another key of the same id cannot open is replaced, and so are the keys themselves when Vault moves', async () => {
+  const [first, second] = await Promise.all([startVault({ keys: ['midmonth'] }), startVault({ keys: ['midmonth'] })])
+  try {
+    await copy(vaultSource(first))
+    expect(await copy(vaultSource(second))).toMatchObject({ hasChanged: true })
+    await open(vaultSource(second))
+    await expect(open(vaultSource(first))).rejects.toThrow('it is another key of this name')
+    const moved = await copy(vaultSource(first), { from: vaultSource(second) })
+    expect(moved).toEqual({ from: moved.to, to: 'vault:payroll/transit/midmonth', hasChanged: true })
+    await open(vaultSource(first))
+    await expect(open(vaultSource(second))).rejects.toThrow('it is another key of this name')
+    await expect(copy(vaultSource(first), { from: vaultSource(first) })).rejects.toThrow(
+      'so nothing needs to be copied',
+    )
+  } finally {
+    await Promise.all([first.stop(), second.stop()])
+  }
+})
+
+test('after a rotation of any key, earlier versions of the key in Vault are no longer needed', async () => {
+  const vault = await startVault({ keys: ['midmonth'] })
+  const source = vaultSource(vault)
+  const versions = async () => {
+    const { rows } = await sql<{ version: string }>`
+      select distinct split_part(convert_from(wrapped, 'UTF8'), ':', 2) as version
+        from installation_keys where provider = 'vault:payroll/transit/midmonth'`.execute(harness.db)
+    return rows.map(({ version }) => version)
+  }
+  const rotating: Rotating = {
+    ...{ source, now: harness.clock.now(), settleMs: 0, record: nothing, onStep: () => undefined },
+    othersInEscrow: true,
+  }
+  try {
+    await copy(source)
+    const before = await open(source)
+    vault.rotate('midmonth')
+    await rotateSealing(harness.ownerDb, { ...rotating, tables: [] })
+    expect(await versions()).toEqual(['v2'])
+    vault.rotate('midmonth')
+    await rotateFingerprints(harness.ownerDb, {
+      ...{ ...rotating, rehash: { known: nothing, used: nothing, retired: nothing } },
+    })
+    expect(await versions()).toEqual(['v3'])
+    expect((await open(source)).browserKey).toEqual(before.browserKey)
+  } finally {
+    await vault.stop()
+  }
+})
+
+test('the key that a rotation has added is copied before the only key that opens it is removed', async () => {
+  const to = newKey()
+  const { from: id } = await copy(to)
+  await ensureSecondKey(id, 'known')
+  await open(to)
+  await expect(remove(id, to)).rejects.toThrow('does not open the key that a rotation has added')
+  await copy(to)
+  expect(await remove(id, to)).toEqual({ hasChanged: true })
+})
+
+async function ensureSecondKey(provider: string, stage: KeyStage = 'used'): Promise<Buffer> {
   if (!('file' in file)) throw new Error('The key is not in a file')
   const key = randomBytes(32)
   const wrapped = await wrapKey(localKey(await readKeyFile(file.file), 'the file'), { number: 5, key })
-  const added = { number: 5, purpose: 'sealing', stage: 'used', wrapped, provider, now: harness.clock.now() } as const
+  const added = { number: 5, purpose: 'sealing', stage, wrapped, provider, now: harness.clock.now() } as const
   await addKey(harness.ownerDb, added)
   return key
 }

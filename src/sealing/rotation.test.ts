@@ -11,9 +11,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { keySource } from '../../test/harness/installation-key.ts'
 import { readSettings } from '../config.ts'
+import { connect } from '../database/connect.ts'
 import { sql } from '../database/database.ts'
 import { publicKeyOf, signReceipt } from '../erasure/receipts.ts'
 import { openDatabase, prepare } from '../main.ts'
+import { rehash } from '../operators/rehash.ts'
 import { sealedTables } from '../operators/sealed-tables.ts'
 import { findArchiveKey, sealFor } from '../payouts/books/archive-keys.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
@@ -21,9 +23,10 @@ import { readStaged, stage, stagedRecordsTable } from '../payouts/books/staging.
 import * as totp from '../users/totp.ts'
 import { sealerOf } from './held.ts'
 import { openSealer } from './installation-keys.ts'
+import { copyKeys, listCopies, removeCopy } from './key-copies.ts'
 import { KeyLease, leaseLimits } from './key-lease.ts'
 import { namesKey, rewrap } from './rewrap.ts'
-import { rotateSealing, unfinishedRotations } from './rotation.ts'
+import { rotateFingerprints, rotateSealing, unfinishedRotations } from './rotation.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -222,6 +225,64 @@ test('a second rotation at the same time is refused', async () => {
   await expect.poll(() => unfinishedRotations(harness.db)).toEqual(['sealing'])
   await expect(rotate()).rejects.toThrow('A rotation is running already, in another process; wait until it ends')
   await first
+})
+
+/** Ends the connection that holds the lock of rotations, as a restart of PostgreSQL does. */
+async function loseLock(): Promise<void> {
+  await sql`
+    select pg_terminate_backend(l.pid, 10_000) from pg_locks l join pg_database d on d.oid = l.database
+     where d.datname = current_database() and l.locktype = 'advisory'
+       and (l.classid::bigint << 32) | l.objid::bigint = hashtextextended('rotation of keys', 0)`.execute(
+    harness.ownerDb,
+  )
+}
+
+test('a rotation that has lost its lock ends, and does not undo what another has rotated since', async () => {
+  const read = await fillTables()
+  const rotateNames = ({ settleMs: waitMs = settleMs } = {}) =>
+    rotateFingerprints(harness.ownerDb, {
+      ...{ source: keySource, now: harness.clock.now(), onStep: () => undefined, record, rehash, settleMs: waitMs },
+    })
+  for (const [purpose, run] of [
+    ['sealing', rotate],
+    ['fingerprints', rotateNames],
+  ] as const) {
+    // Long enough for the other run to end in the meantime.
+    const stopped = run({ settleMs: 4_000 }).catch(String)
+    await expect.poll(() => unfinishedRotations(harness.db)).toEqual([purpose])
+    await loseLock()
+    const { number } = await run()
+    expect(await stopped).toContain('onnection')
+    expect(await usesOf(purpose)).toEqual([{ number, stage: 'used' }])
+    await read()
+  }
+}, 30_000)
+
+test('in the middle of a move, a rotation disturbs no process, and ends before its key is used until that is copied', async () => {
+  const other = { key: randomBytes(32).toString('base64') }
+  const copying = { from: keySource, to: other, now: harness.clock.now(), record }
+  const { to } = await copyKeys(harness.ownerDb, copying)
+  const second = connect(harness.settings.DATABASE_URL, { log: pino({ level: 'silent' }), connectionsMax: 2 })
+  try {
+    const lease = new KeyLease({ readEveryMs: 5 })
+    const sealer = await openSealer(second.db, other, { lease })
+    const names = async () => (await usesOf()).map(({ stage }) => stage)
+    await expect(rotate()).rejects.toThrow(`The key ${to} does not open the new key. If a process uses it, run`)
+    expect(await names()).toEqual(['used', 'known'])
+    await lease.refresh()
+    await openSealer(harness.ownerDb, other)
+    await expect(rotate({ source: other, othersInEscrow: true })).rejects.toThrow('does not open the new key')
+    expect(await copyKeys(harness.ownerDb, copying)).toMatchObject({ hasChanged: true })
+    const rotated = await rotate()
+    await lease.refresh()
+    expect(sealer.seal('', { kind: 'webhook-secret', owner: 'par_1' })[1]).toBe(rotated.number)
+
+    await rotate({ othersInEscrow: true })
+    expect((await listCopies(harness.db)).find(({ provider }) => provider === to)?.isComplete).toBe(false)
+  } finally {
+    await second.close()
+    await removeCopy(harness.ownerDb, { id: to, source: keySource, record })
+  }
 })
 
 test('a transaction that has sealed with the old key is waited for', async () => {

@@ -190,6 +190,44 @@ test('members who were restored without their keys are named by migrate, every c
   )
 })
 
+test('a database that was restored without its keys gets no new ones, and opens once they are restored', async () => {
+  const database = await newDatabase({ hasDemo: true })
+  await tamper(
+    database,
+    `create table kept_keys as select * from installation_keys; create table kept_uses as select * from installation_key_uses;
+     delete from installation_keys; delete from installation_key_uses`,
+  )
+  const said = 'restore the dump of its keys (docs/operations/backups.md)'
+  for (const command of [['migrate'], ['partner', 'list']])
+    expect(await midmonth(command, database)).toMatchObject({ code: 2, stderr: expect.stringContaining(said) })
+  expect(await tamper(database, 'select from installation_keys')).toEqual([])
+  await tamper(
+    database,
+    `insert into installation_keys select * from kept_keys; insert into installation_key_uses select * from kept_uses;
+     drop table kept_keys, kept_uses`,
+  )
+  await done(['migrate'], database)
+  expect(await keys(['check'], database)).toMatchObject({ members: 25 })
+})
+
+test('a move to a Vault whose key has the same id says that the earlier one no longer opens the database', async () => {
+  const database = { ...(await newDatabase({ migrated: false })), ...onVault }
+  await done(['migrate'], database)
+  const other = await startVault({ keys: ['midmonth'] })
+  try {
+    const settings = { ...onVault, MIDMONTH_VAULT_ADDRESS: other.address }
+    const said = await done(['installation-key', 'copy', '--settings', settingsFile('other.env', settings)], database)
+    expect(said).toContain(
+      `The key ${vaultId} is now Vault’s key transit/midmonth at ${other.address}: the earlier key of the same name no longer opens this database.`,
+    )
+    expect(said).not.toContain('installation-key remove')
+    expect(await keys(['list'], { ...database, ...settings })).toMatchObject([{ key: vaultId, complete: true }])
+    await done(['partner', 'list'], { ...database, ...settings })
+  } finally {
+    await other.stop()
+  }
+})
+
 test('a file with settings is refused if others can read it, or if it chooses no key or more', async () => {
   const database = await newDatabase()
   const file = settingsFile('odd.env', { PORT: '8080', MIDMONTH_VAULT_KEY: 'transit/midmonth' })

@@ -612,8 +612,8 @@ create table member_import_steps (
 );
 -- An erasure deletes what was requested about a member.
 create index member_import_commands_by_member on member_import_steps (partner_id, member_id) where command is not null;
--- Like the index of the rows.
-create index member_import_steps_by_member on member_import_steps using brin (member_id text_bloom_ops)
+-- Like the index of the rows. Steps are short, so that a page holds many members.
+create index member_import_steps_by_member on member_import_steps using brin (member_id text_bloom_ops (n_distinct_per_range = -0.5))
   with (pages_per_range = 32, autosummarize = on);
 
 -- The rows of imports that name a member by one of these fingerprints, created the member, or have a step for the member; also the steps

@@ -37,17 +37,21 @@ export async function findRowsOf(
  */
 export async function eraseFromImports(tx: Tx, named: Named): Promise<void> {
   const { partnerId, memberId } = named
+  const { rows } = await sql<{ importId: string; place: number }>`
+    select n.import_id, n.place from ${naming(named)} n`.execute(tx)
+  const found = sql`
+    unnest(${rows.map(({ importId }) => importId)}::text[], ${rows.map(({ place }) => place)}::integer[]) as n (import_id, place)`
   // A row without a step would be missing in the number of steps that are done.
   await sql`
     insert into member_import_steps (partner_id, import_id, step, action, member_id, fault)
     select r.partner_id, r.import_id, r.row, 'Invite', r.new_member_id, 'the member was erased'
-      from ${naming(named)} n
+      from ${found}
       join member_imports i on i.partner_id = ${partnerId} and i.id = n.import_id
       join member_import_rows r on r.partner_id = i.partner_id and r.import_id = i.id and r.row = n.place
      where i.ended_at is null and i.rest_action = 'Invite' and r.row > i.applied_through
         on conflict (partner_id, import_id, step) do nothing`.execute(tx)
   await sql`
-    delete from member_import_rows r using ${naming(named)} n
+    delete from member_import_rows r using ${found}
      where r.partner_id = ${partnerId} and r.import_id = n.import_id and r.row = n.place`.execute(tx)
   await sql`
     update member_import_steps set command = null

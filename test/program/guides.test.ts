@@ -379,6 +379,8 @@ const notRun: Record<string, string> = {
     'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump must preserve.',
   "pg_dump --format=custom --file=midmonth.dump --exclude-table-data=member_keys --exclude-table-data='member_import_*' \\":
     'The PostgreSQL of the tests has no pg_dump.',
+  'pg_restore --exit-on-error --no-owner --no-privileges --dbname="$NEW_DATABASE_OWNER_URL" midmonth.dump':
+    'The PostgreSQL of the tests has no pg_restore. test/program/keys.test.ts restores the keys after the rest.',
   'pg_dump --format=custom --file=midmonth.dump -h /tmp/midmonth-… -U midmonth_owner midmonth':
     'The PostgreSQL of the tests has no pg_dump.',
   'midmonth payouts outcome MM… --outcome paid --note "seen in the portal"':

@@ -58,6 +58,8 @@ test('a file that was cut, changed or put together from others is refused', asyn
   const tampered = {
     'cut within a chunk': whole.subarray(0, -1),
     'cut between chunks': whole.subarray(0, next),
+    'cut within a length': whole.subarray(0, next + 2),
+    'without chunks': whole.subarray(0, head),
     'without its first chunk': Buffer.concat([whole.subarray(0, head), whole.subarray(next)]),
     changed: Buffer.concat([whole.subarray(0, -1), Buffer.of((whole.at(-1) ?? 0) ^ 1)]),
     'of another day': Buffer.from(whole.toString('latin1').replace('2026-03-10', '2026-03-11'), 'latin1'),

@@ -60,7 +60,9 @@ export async function* openSealedFile(
     const chunks = new Chunks(key, head.value)
     const { size } = await handle.stat()
     for (let at = head.bytes; ; ) {
-      const length = (await read(handle, { at, bytes: 4 })).readUInt32BE()
+      const prefix = await read(handle, { at, bytes: 4 })
+      if (prefix.length < 4) throw new Error(`${file} was cut off`)
+      const length = prefix.readUInt32BE()
       if (length > limits.chunkBytesMax) throw new Error(`${file} was changed`)
       const end = at + 4 + length
       if (end > size) throw new Error(`${file} was cut off`)

@@ -7,7 +7,6 @@ import { pipeline } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pino from 'pino'
-import { connect } from '../../src/database/connect.ts'
 import type { Db } from '../../src/database/database.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
 import { importBankFile } from '../../src/payouts/books/import.ts'
@@ -20,6 +19,7 @@ import { sepaFormat } from '../../src/payouts/formats/sepa/format.ts'
 import { readBankFile } from '../../src/payouts/formats/sepa/read-bank-file.ts'
 import { writeNotification, writeStatusReport } from '../../src/payouts/formats/sepa/write-answers.ts'
 import { writeSepaCreditTransfer } from '../../src/payouts/formats/sepa/write-credit-transfer.ts'
+import { connectWithKey } from '../machine/installation-key.ts'
 import { type Server, withClient } from '../machine/postgres.ts'
 import { ownPeakRssMb, resetOwnPeakRss } from '../machine/processes.ts'
 import { findProgram } from '../machine/programs.ts'
@@ -66,7 +66,8 @@ export async function measureBankFiles(
 ): Promise<BankFileFigures[]> {
   const databaseUrl = await server.create(database)
   await operate(['migrate'], { databaseUrl, productDir })
-  const { db, close } = connect(databaseUrl, { log: pino({ level: 'silent' }) })
+  // As many as a service has.
+  const { db, close } = await connectWithKey(databaseUrl, { connectionsMax: 20 })
   await withClient(databaseUrl, client =>
     client.query('create table payments (reference text, amount bigint, account_holder text, iban text)'),
   )

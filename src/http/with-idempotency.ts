@@ -17,6 +17,7 @@ import {
   stillRunning,
 } from '../idempotency/idempotency.ts'
 import { Problem } from '../kernel/errors.ts'
+import { within } from '../kernel/within.ts'
 import type { Partner } from '../partners/partners.ts'
 import { actorOf } from './admission/actor.ts'
 import type { Disclosed, OperationResponse } from './operation.ts'
@@ -190,7 +191,7 @@ async function inTurn<T>({ partnerId, key }: Claim, work: () => Promise<T>): Pro
     if (turns.get(name) === after) turns.delete(name)
   })
   try {
-    if (before !== undefined) await within(waitMsMax, before)
+    if (before !== undefined) await within(waitMsMax, before, stillRunning)
     return await work()
   } finally {
     mine.resolve()
@@ -199,14 +200,6 @@ async function inTurn<T>({ partnerId, key }: Claim, work: () => Promise<T>): Pro
 
 // The same as the database's lock timeout.
 const waitMsMax = 2_000
-
-async function within(ms: number, promise: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(stillRunning()), ms)
-  })
-  await Promise.race([promise, late]).finally(() => clearTimeout(timer))
-}
 
 function claimOf(request: FastifyRequest): Claim | undefined {
   const { idempotencyKey, partner, operator, memberSession, user, now } = request

@@ -3,6 +3,7 @@ import type { Db } from '../../database/database.ts'
 import { describeNewerSchema, readSchemaState } from '../../database/migrations.ts'
 import { problem } from '../../kernel/errors.ts'
 import { namedObject, strictObject } from '../../kernel/schemas.ts'
+import { within } from '../../kernel/within.ts'
 import { limits as heartbeatLimits, listWorkers } from '../../worker/heartbeats.ts'
 import { named, operationsOn } from '../operation.ts'
 import { registerOperations } from '../register.ts'
@@ -86,19 +87,11 @@ const looking = new WeakMap<Db, Promise<Check>>()
 /** Probes need no key, so all concurrent probes share one query. */
 async function sharedLook(context: HealthContext): Promise<Check> {
   const { db } = context
-  const running = looking.get(db) ?? look(context).finally(() => looking.delete(db))
+  const late = () => new Unready('database: no reply in time')
+  const running =
+    looking.get(db) ?? within(limits.answerMsMax, lookAtDatabase(context), late).finally(() => looking.delete(db))
   looking.set(db, running)
   return await running
-}
-
-async function look(context: HealthContext): Promise<Check> {
-  const { promise: tooLate, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Unready('database: no reply in time')), limits.answerMsMax)
-  try {
-    return await Promise.race([lookAtDatabase(context), tooLate])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 async function lookAtDatabase({ db, isWorking }: HealthContext): Promise<Check> {

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { problem } from '../../kernel/errors.ts'
 import { hashOf } from '../../kernel/secrets.ts'
+import { within } from '../../kernel/within.ts'
 import { metricsMediaType } from '../../metrics/process-metrics.ts'
 import type { ApiContext, App } from './server.ts'
 
@@ -44,17 +45,8 @@ function shared(read: () => Promise<string>): () => Promise<string> {
   return () => {
     const at = performance.now()
     if (latest !== undefined && at - latest.at < limits.sharedMs) return latest.text
-    latest = { at, text: withinTime(read()) }
-    return latest.text
-  }
-}
-
-async function withinTime(reading: Promise<string>): Promise<string> {
-  const { promise: tooLate, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('no reply of the database in time')), limits.readMsMax)
-  try {
-    return await Promise.race([reading, tooLate])
-  } finally {
-    clearTimeout(timer)
+    const text = within(limits.readMsMax, read(), () => new Error('no reply of the database in time'))
+    latest = { at, text }
+    return text
   }
 }

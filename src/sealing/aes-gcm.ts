@@ -24,6 +24,16 @@ export function encrypt(key: KeyObject, plain: string | Buffer, context: string,
 
 const noHeader = Buffer.alloc(0)
 
+/** The context of a value: its kind and its owner. */
+export function contextOf(kind: string, owner: string): string {
+  return `${kind} of ${owner}`
+}
+
+/** The error of a sealed value that is not what it should be. */
+export function notOpened(context: string, cause: unknown): Error {
+  return new Error(`A sealed value (${context}) cannot be opened: it was changed or belongs elsewhere`, { cause })
+}
+
 /** Reverses `encrypt` without a header. @throws Error if the key or the context differs, or a byte was changed */
 export function decrypt(key: KeyObject, sealed: Buffer, context: string): Buffer {
   if (sealed.length < ivBytes + tagBytes) throw new Error('The ciphertext is truncated')

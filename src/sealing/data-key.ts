@@ -1,5 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { decrypt, encrypt, keyBytes, randomPool } from './aes-gcm.ts'
+import { contextOf, decrypt, encrypt, keyBytes, notOpened, randomPool } from './aes-gcm.ts'
 
 const version = 1
 const versionByte = Buffer.of(version)
@@ -20,7 +20,7 @@ export class DataKey<Kind extends string> {
   }
 
   seal(plain: string | Buffer, kind: Kind): Buffer {
-    return encrypt(this.#key, plain, `${kind} of ${this.#owner}`, versionByte)
+    return encrypt(this.#key, plain, contextOf(kind, this.#owner), versionByte)
   }
 
   /** @throws Error if the value was changed, or sealed as another kind or with another key */
@@ -30,12 +30,12 @@ export class DataKey<Kind extends string> {
 
   /** @throws like `open` */
   openBytes(sealed: Buffer, kind: Kind): Buffer {
-    const context = `${kind} of ${this.#owner}`
+    const context = contextOf(kind, this.#owner)
     try {
       if (sealed[0] !== version) throw new Error('The value has an unknown version')
       return decrypt(this.#key, sealed.subarray(1), context)
     } catch (cause) {
-      throw new Error(`A sealed value (${context}) cannot be opened: it was changed or belongs elsewhere`, { cause })
+      throw notOpened(context, cause)
     }
   }
 }

@@ -1,5 +1,5 @@
 import { createPrivateKey, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
-import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
+import { contextOf, decrypt, encrypt, keyBytes, notOpened } from './aes-gcm.ts'
 import { Hmac } from './hmac.ts'
 import type { KeyLease } from './key-lease.ts'
 
@@ -161,33 +161,32 @@ export class Sealer {
   }
 
   /** @throws Unavailable if the keys have not been read for 30 seconds, so that the current one may have been retired */
-  seal(plain: string | Buffer, sealed: Sealed): Buffer {
+  seal(plain: string | Buffer, { kind, owner }: Sealed): Buffer {
     this.#lease?.requireFresh()
     if (this.#current === undefined || this.#current.left === 0) this.#current = this.#newSubkey()
     this.#current.left -= 1
     const { header, subkey } = this.#current
-    return encrypt(subkey, plain, contextOf(sealed), header)
+    return encrypt(subkey, plain, contextOf(kind, owner), header)
   }
 
   /**
    * @throws Unavailable if another process has sealed the value with a key that this one has yet to read
    * @throws Error if the value was changed, or sealed as another kind, for another owner or with a key that was removed
    */
-  open(value: Buffer, sealed: Sealed): Buffer {
+  open(value: Buffer, { kind, owner }: Sealed): Buffer {
+    const context = contextOf(kind, owner)
     const { 0: valueVersion, 1: number = 0 } = value
     if (valueVersion === version && !this.#ring.sealing.has(number)) {
       this.#lease?.awaitKey(number)
       throw new Error(
-        `A sealed value (${contextOf(sealed)}) cannot be opened: it was changed, or its key ${number} was rotated away; ` +
+        `A sealed value (${context}) cannot be opened: it was changed, or its key ${number} was rotated away; ` +
           'restore a backup of the value that is later than the rotation, or the whole dump from before it',
       )
     }
     try {
-      return decrypt(this.#subkeyOf(value.subarray(0, headerBytes)), value.subarray(headerBytes), contextOf(sealed))
+      return decrypt(this.#subkeyOf(value.subarray(0, headerBytes)), value.subarray(headerBytes), context)
     } catch (cause) {
-      throw new Error(`A sealed value (${contextOf(sealed)}) cannot be opened: it was changed or belongs elsewhere`, {
-        cause,
-      })
+      throw notOpened(context, cause)
     }
   }
 
@@ -248,8 +247,4 @@ function fingerprintKeysOf(keys: readonly InstallationKey[]): FingerprintKeys {
 
 function hashOf(key: Hmac, parts: readonly string[]): Buffer {
   return key.of(JSON.stringify(parts)).subarray(0, fingerprintBytes)
-}
-
-function contextOf({ kind, owner }: Sealed): string {
-  return `${kind} of ${owner}`
 }

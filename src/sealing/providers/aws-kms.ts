@@ -4,7 +4,7 @@ import { SettingsProblem } from '../../config.ts'
 import { ajv } from '../../kernel/json-schema.ts'
 import { type AwsSettings, readAwsCredentials } from './aws-credentials.ts'
 import type { KeyProvider } from './provider.ts'
-import { exchange, parse, type Reply } from './requests.ts'
+import { exchange, isUnavailable, parse, type Reply } from './requests.ts'
 
 /** A symmetric key of AWS KMS. */
 export type KmsKey = {
@@ -46,10 +46,7 @@ export function kmsKey({ arn, endpoint, aws }: KmsKey, options: { attemptMsMax?:
       }).sign()
       return new Request(signed.url, { method: signed.method, headers: signed.headers, body })
     }
-    const reply = await exchange(`AWS KMS at ${url}`, request, {
-      ...options,
-      isBusy: each => /^(Throttling|LimitExceeded)/.test(faultOf(each)),
-    })
+    const reply = await exchange(`AWS KMS at ${url}`, request, { ...options, isBusy: isThrottled })
     if (reply.status !== 200) throw refusalOf(reply, { arn, url })
     return reply
   }
@@ -74,12 +71,16 @@ function faultOf(reply: Reply): string {
   return parse(reply, isRefusal)?.__type.replace(/^.*#/, '') ?? ''
 }
 
+function isThrottled(reply: Reply): boolean {
+  return /^(Throttling|LimitExceeded)/.test(faultOf(reply))
+}
+
 /** Never has KMS’s own words, which name accounts and roles. */
 function refusalOf(reply: Reply, { arn, url }: { arn: string; url: string }): Error {
   const fault = faultOf(reply)
   const sentence = refusals.find(([pattern]) => pattern.test(fault))?.[1]
   if (sentence !== undefined) return new SettingsProblem(`The key ${arn} ${sentence} (${fault})`)
-  if (reply.status === 429 || reply.status >= 500 || /^(Throttling|LimitExceeded)/.test(fault))
+  if (isUnavailable(reply) || isThrottled(reply))
     return new Error(`AWS KMS at ${url} is unavailable (${reply.status} ${fault}); try again later`)
   return new SettingsProblem(
     `AWS KMS at ${url} refuses the request (${reply.status} ${fault}); check MIDMONTH_AWS_KMS_KEY and the AWS credentials`,

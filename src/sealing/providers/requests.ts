@@ -28,13 +28,18 @@ export async function exchange(
 ): Promise<Reply> {
   for (let attempt = 1; ; attempt += 1) {
     const reply = await send(await request(), attemptMsMax).catch((error: Error) => error)
-    const isFinal = !(reply instanceof Error) && !isBusy(reply) && reply.status !== 429 && reply.status < 500
+    const isFinal = !(reply instanceof Error) && !isBusy(reply) && !isUnavailable(reply)
     if (attempt === limits.attemptsMax || isFinal) {
       if (!(reply instanceof Error)) return reply
       throw new Error(`${place} cannot be reached (${reasonOf(reply)})`, { cause: reply })
     }
     await pause(limits.delayMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2))
   }
+}
+
+/** Whether a service says that it cannot answer now. */
+export function isUnavailable({ status }: Reply): boolean {
+  return status === 429 || status >= 500
 }
 
 async function send(request: Request, attemptMsMax: number): Promise<Reply> {

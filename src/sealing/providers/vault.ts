@@ -3,7 +3,7 @@ import { SettingsProblem } from '../../config.ts'
 import { ajv } from '../../kernel/json-schema.ts'
 import { readSecretLine, SecretFileProblem } from '../../secret-file.ts'
 import type { KeyProvider } from './provider.ts'
-import { exchange, parse, type Reply } from './requests.ts'
+import { exchange, isUnavailable, parse, type Reply } from './requests.ts'
 
 /** A key of the transit engine of HashiCorp Vault, or of OpenBao. */
 export type VaultKey = {
@@ -86,8 +86,7 @@ function refusalOf(
   const words = parse(reply, isRefusal)?.errors.join(' ') ?? ''
   if (status === 503 && /sealed/.test(words))
     return new Error(`Vault at ${address} is sealed; unseal it, then try again`)
-  if (status === 429 || status >= 500)
-    return new Error(`Vault at ${address} is unavailable (${status}); try again later`)
+  if (isUnavailable(reply)) return new Error(`Vault at ${address} is unavailable (${status}); try again later`)
   if (status === 403)
     return new SettingsProblem(
       `${place} does not exist, or may not be used with this token (403); the token needs a policy with update on its paths encrypt and decrypt`,

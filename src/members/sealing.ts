@@ -116,8 +116,11 @@ export function fingerprintsOf(sealer: Sealer, partnerId: string, fields: Sealed
   return allOf(fields, parts => sealer.fingerprint([partnerId, ...parts]))
 }
 
+const withoutNext: Sealed = Object.fromEntries(fingerprintColumns.map(name => [nextColumn(name), null]))
+
 /** A value for each of the columns of `nextColumn`: null unless the key of fingerprints is rotated. */
 export function nextFingerprintsOf(sealer: Sealer, partnerId: string, fields: SealedFields): Sealed {
+  if (!sealer.isRotatingFingerprints) return withoutNext
   const next = allOf(fields, parts => sealer.nextFingerprint([partnerId, ...parts]))
   return Object.fromEntries(Object.entries(next).map(([name, value]) => [nextColumn(name), value]))
 }

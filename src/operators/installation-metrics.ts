@@ -61,7 +61,7 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
 
 type Facts = Awaited<ReturnType<typeof readFacts>>
 
-/** The replicas that stream from the database; a backup that is being taken is none. Their lag is hidden from a role without the rights of `pg_read_all_stats`. */
+/** The replicas that stream from the database; a backup in progress is not one of them. Their lag is hidden from a role without the rights of `pg_read_all_stats`. */
 async function readReplicas(db: Reader): Promise<{ name: string; state: string | null; lagSeconds: number | null }[]> {
   const { rows } = await sql<{ name: string; state: string | null; lagSeconds: number | null }>`
     select application_name as name, sync_state as state, extract(epoch from replay_lag)::float8 as lag_seconds
@@ -182,10 +182,7 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     name: 'partners',
     help: 'Partners, by state.',
     labels: ['state'],
-    of: ({ partners }) => {
-      const count = (state: string) => partners.filter(each => stateOf(each) === state).length
-      return ['active', 'paused', 'suspended'].map(state => ({ labels: { state }, value: count(state) }))
-    },
+    of: ({ partners }) => countsOf(['active', 'paused', 'suspended'], partners.map(stateOf)),
   },
   {
     name: 'float_free',
@@ -214,13 +211,7 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     name: 'webhook_endpoints',
     help: 'Webhook endpoints, by state: given_up were disabled because they failed, disabled by their partner.',
     labels: ['state'],
-    of: ({ endpoints }) => {
-      const states = endpoints.map(stateOfEndpoint)
-      return ['healthy', 'failing', 'given_up', 'disabled'].map(state => ({
-        labels: { state },
-        value: states.filter(each => each === state).length,
-      }))
-    },
+    of: ({ endpoints }) => countsOf(['healthy', 'failing', 'given_up', 'disabled'], endpoints.map(stateOfEndpoint)),
   },
   {
     name: 'ledger_last_seal_timestamp_seconds',
@@ -260,10 +251,10 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     help: 'Replicas that stream from the database, by how their commits are waited for.',
     labels: ['state'],
     of: ({ replicas }) =>
-      ['async', 'potential', 'sync', 'quorum', 'unknown'].map(state => ({
-        labels: { state },
-        value: replicas.filter(each => (each.state ?? 'unknown') === state).length,
-      })),
+      countsOf(
+        ['async', 'potential', 'sync', 'quorum', 'unknown'],
+        replicas.map(({ state }) => state ?? 'unknown'),
+      ),
   },
   {
     name: 'database_replica_lag_seconds',
@@ -293,6 +284,9 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
 ]
 
 const one = (value: number): Sample[] => [{ value }]
+/** How many are in each state, also those in which none is. */
+const countsOf = (states: readonly string[], found: readonly string[]): Sample[] =>
+  states.map(state => ({ labels: { state }, value: found.filter(each => each === state).length }))
 const seconds = (at: Date) => at.getTime() / 1_000
 const times = (at: Date | null): Sample[] => (at === null ? [] : one(seconds(at)))
 const byStatus = (all: Facts['withdrawals'], value: (of: Facts['withdrawals']['held']) => number): Sample[] =>

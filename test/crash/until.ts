@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const waitMsMax = 60_000
 
 /** Waits for a condition. @throws if it is not met within a minute */
-export async function until(holds: () => boolean, what: string): Promise<void> {
+export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const deadline = Date.now() + waitMsMax
-  while (!holds()) {
+  while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`Timed out after ${waitMsMax / 1_000} s waiting until ${what}`)
     await sleep(20)
   }

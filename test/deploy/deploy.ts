@@ -11,11 +11,11 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
 import { Settings } from '../../src/config.ts'
 import { createPostgres } from '../crash/postgres.ts'
+import { until } from '../crash/until.ts'
 import { freePort } from '../servers/free-port.ts'
 
 // Builds the image and runs it as compose.yaml does, and checks the files in deploy/: `npm run deploy`.
@@ -150,7 +150,8 @@ async function checkImage(): Promise<void> {
       const name = `midmonth-test-${role}-${process.pid}`
       containers.push(name)
       start(['start', `--${role}`], settings, ['--detach', '--name', name])
-      await until(`the ${role} is ready`, () => isReady(ports[role]))
+      await until(() => isReady(ports[role]), `the ${role} is ready`)
+      console.log(`the ${role} is ready`)
     }
     start(['partner', 'create', 'Acme'], settings)
     const printed = start(['partner', 'list'], settings)
@@ -230,15 +231,6 @@ function build(image: string, folder: string): void {
 async function isReady(port: number): Promise<boolean> {
   const response = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined)
   return response?.ok ?? false
-}
-
-async function until(what: string, isDone: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 60_000
-  while (!(await isDone())) {
-    if (performance.now() > deadline) throw new Error(`Not in time: ${what}`)
-    await pause(100)
-  }
-  expect(what, true)
 }
 
 function expect(what: string, holds: boolean): void {

@@ -1556,9 +1556,11 @@ create table staged_bank_records (
   head text not null,
   record_count integer not null check (record_count > 0),
   -- A JSON array in the order of the file, sealed, since banks name people in it.
-  records bytea storage external not null,
+  records bytea not null,
   primary key (bank_file_id, step, partner_id, place)
 );
+-- Sealed values do not compress.
+alter table staged_bank_records alter column records set storage external;
 
 -- The records of bank files, each once. Those with an outcome are the reports of the rail, in this order.
 create table bank_records (

@@ -9,7 +9,12 @@ export function printResult(
   { json }: { json?: boolean | undefined },
   { value, text }: { value: unknown; text: () => string },
 ): void {
-  writeLine(json ? JSON.stringify(value, exact, 2) : text())
+  writeLine(json ? jsonOf(value, 2) : text())
+}
+
+/** @param indent of nested lines; without it, the JSON is one line */
+export function jsonOf(value: unknown, indent?: number): string {
+  return JSON.stringify(value, exact, indent)
 }
 
 declare global {
@@ -75,9 +80,43 @@ function columns(lines: string[][], widths: number[]): string {
     .join('\n')
 }
 
-// Names come from partners' files: a control character in one could move the cursor, or end the line.
 function cell(value: SheetRow[string] | undefined): string {
-  return String(value ?? '–').replace(/\p{Cc}/gu, '�')
+  return clean(String(value ?? '–'))
+}
+
+/** Names come from partners' files: a control character in one could move the cursor, or end the line. */
+export function clean(text: string): string {
+  return text.replace(/\p{Cc}/gu, '�')
+}
+
+/** Breaks a line between words, so that its parts fit a width; a longer word is broken too. Further parts are indented like a list. */
+export function wrapped(line: string, width: number): string[] {
+  const indent = '  '
+  const lines: string[] = []
+  let current = ''
+  for (const word of line.split(/(?<= )(?=\S)/)) {
+    if (current.trim() !== '' && widthOf(current + word.trimEnd()) > width) {
+      lines.push(current.trimEnd())
+      current = indent
+    }
+    current += word
+    while (widthOf(current.trimEnd()) > width) {
+      const head = headOf(current, width)
+      lines.push(head)
+      current = indent + current.slice(head.length)
+    }
+  }
+  return [...lines, current.trimEnd()]
+}
+
+/** As much of a text as fits a width. */
+function headOf(text: string, width: number): string {
+  let head = ''
+  for (const { segment } of segmenter.segment(text)) {
+    if (widthOf(head + segment) > width) break
+    head += segment
+  }
+  return head
 }
 
 /** Counts the terminal columns that a text takes: letters with accents one, Chinese characters and emoji two. */

@@ -30,7 +30,7 @@ export type Commands = {
 
 /**
  * Runs one command. Reads the environment and writes the output only through `on`, so that a caller can run several at once;
- * `start` alone also handles the signals of its process.
+ * `start` and `status --watch` also handle the signals of the process.
  * @param args as after `midmonth` on a command line
  * @returns the exit code
  */

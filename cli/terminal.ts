@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream'
 export type Terminal = {
   env: NodeJS.ProcessEnv
   stdin: Readable & { isTTY?: boolean }
-  stdout: Writable & { isTTY?: boolean; columns?: number }
+  stdout: Writable & { isTTY?: boolean; columns?: number; rows?: number }
   stderr: Writable & { isTTY?: boolean }
 }
 

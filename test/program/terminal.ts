@@ -13,7 +13,7 @@ export function inTerminal(args: string[], settings: Environment) {
     'script',
     process.platform === 'linux' ? ['-qec', `exec ${quoted}`, '/dev/null'] : ['-q', '/dev/null', ...command],
     {
-      env: { ...baseEnvironment, ...settings, TERM: 'dumb' },
+      env: { ...baseEnvironment, TERM: 'dumb', ...settings },
       stdio: ['pipe', 'pipe', 'inherit'],
     },
   )

@@ -44,7 +44,7 @@ test.each([
   ['list the files of the server', `select pg_ls_dir('.')`],
   ['change a setting of the server', `alter system set archive_command = 'true'`],
   ['load a library', `load 'auto_explain'`],
-  ['create an extension', 'create extension plpython3u'],
+  ['create an extension', 'create extension file_fdw'],
   ['disable the triggers of a table', 'alter table ledger_transfers disable trigger all'],
   ['disable one trigger', 'alter table ledger_transfers disable trigger ledger_transfers_append_only'],
   ['disable all triggers of its session', 'set session_replication_role = replica'],

@@ -230,7 +230,7 @@ test('a second rotation at the same time is refused', async () => {
 /** Ends the connection that holds the lock of rotations, as a restart of PostgreSQL does. */
 async function loseLock(): Promise<void> {
   await sql`
-    select pg_terminate_backend(l.pid, 10_000) from pg_locks l join pg_database d on d.oid = l.database
+    select pg_terminate_backend(l.pid, 10000) from pg_locks l join pg_database d on d.oid = l.database
      where d.datname = current_database() and l.locktype = 'advisory'
        and (l.classid::bigint << 32) | l.objid::bigint = hashtextextended('rotation of keys', 0)`.execute(
     harness.ownerDb,

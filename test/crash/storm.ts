@@ -1,6 +1,6 @@
 import { watch } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Postgres } from './postgres.ts'
+import type { Postgres } from '../servers/postgres.ts'
 import type { Process, Role } from './program.ts'
 import type { Random } from './random.ts'
 import { until } from './until.ts'

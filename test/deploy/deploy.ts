@@ -14,9 +14,9 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
 import { Settings } from '../../src/config.ts'
-import { createPostgres } from '../crash/postgres.ts'
 import { until } from '../crash/until.ts'
 import { freePort } from '../servers/free-port.ts'
+import { createPostgres } from '../servers/postgres.ts'
 
 // Builds the image and runs it as compose.yaml does, and checks the files in deploy/: `npm run deploy`.
 

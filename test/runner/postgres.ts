@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { statfsSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { freemem, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,10 +8,11 @@ import { superuser } from '@midmonth/embedded-postgres'
 import pino from 'pino'
 import type { TestProject } from 'vitest/node'
 import { connect } from '../../src/database/connect.ts'
-import { startEmbeddedPostgres } from '../../src/database/embedded.ts'
+import { names, startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { ensureInstallationKey } from '../../src/sealing/installation-keys.ts'
 import { keySource } from '../harness/installation-key.ts'
+import { createPostgres } from '../servers/postgres.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -32,24 +33,20 @@ export async function startTestPostgres() {
   const folder = await folderForData()
   // Not mkdtemp: an unprivileged PostgreSQL could not access a folder with mode 0700.
   const dataDir = path.join(folder, `midmonth-test-${process.pid}-${randomBytes(6).toString('hex')}`)
-  const postgres = await startEmbeddedPostgres({
-    dataDir,
-    checkoutDir: fileURLToPath(new URL('../..', import.meta.url)),
-    settings: {
-      max_connections: '300',
-      // Memory is for the databases in /dev/shm.
-      shared_buffers: '256MB',
-      // The server is neither replicated nor recovered, and a checkpoint would write out databases no longer in use.
-      wal_level: 'minimal',
-      max_wal_senders: '0',
-      max_wal_size: folder === memory ? '2GB' : '8GB',
-      checkpoint_timeout: '1h',
-      // With a database per test file, autovacuum would start a worker several times a second.
-      autovacuum: 'off',
-    },
+  const postgres = await startServer(dataDir, {
+    max_connections: '300',
+    // Memory is for the databases in /dev/shm.
+    shared_buffers: '256MB',
+    // The server is neither replicated nor recovered, and a checkpoint would write out databases no longer in use.
+    wal_level: 'minimal',
+    max_wal_senders: '0',
+    max_wal_size: folder === memory ? '2GB' : '8GB',
+    checkpoint_timeout: '1h',
+    // With a database per test file, autovacuum would start a worker several times a second.
+    autovacuum: 'off',
   })
-  const { host, user } = postgres.connection
-  const owner = postgres.ownerConnection.user
+  const { host } = postgres
+  const { app: user, owner } = names.roles
   const log = pino({ level: 'silent' })
   const server = connect({ host, user: superuser, database: 'postgres' }, { log })
   await server.pool.query(`create database template_midmonth owner ${owner}`)
@@ -69,6 +66,20 @@ export async function startTestPostgres() {
       await rm(dataDir, { recursive: true, force: true })
     },
   }
+}
+
+/** Our PostgreSQL, or the one whose installation MIDMONTH_TEST_POSTGRES names, such as /usr/lib/postgresql/15. */
+async function startServer(dataDir: string, settings: Record<string, string>) {
+  const binaries = process.env.MIDMONTH_TEST_POSTGRES
+  if (binaries === undefined) {
+    const checkoutDir = fileURLToPath(new URL('../..', import.meta.url))
+    const { connection, stop } = await startEmbeddedPostgres({ dataDir, checkoutDir, settings })
+    return { host: connection.host, stop }
+  }
+  await mkdir(dataDir)
+  const postgres = await createPostgres({ folder: dataDir, logs: dataDir, settings, binaries })
+  await postgres.start()
+  return postgres
 }
 
 const memory = '/dev/shm'

@@ -22,6 +22,8 @@ const startMsMax = 60_000
 
 /** A PostgreSQL server that can be killed and restarted on the same data. */
 export type Postgres = {
+  /** The folder of its socket. */
+  host: string
   /** The address for the app role, which owns nothing. */
   url: string
   /** The address for migrations. */
@@ -33,8 +35,21 @@ export type Postgres = {
   stop(): Promise<void>
 }
 
-/** @param folder accessible to every user, because PostgreSQL refuses to run as root */
-export async function createPostgres({ folder, logs }: { folder: string; logs: string }): Promise<Postgres> {
+/**
+ * @param options.folder accessible to every user, because PostgreSQL refuses to run as root
+ * @param options.binaries the folder of another PostgreSQL's `bin`; by default ours
+ */
+export async function createPostgres({
+  folder,
+  logs,
+  settings = {},
+  ...options
+}: {
+  folder: string
+  logs: string
+  settings?: Record<string, string>
+  binaries?: string
+}): Promise<Postgres> {
   const pgdata = path.join(folder, 'postgres')
   const sockets = path.join(folder, 'sockets')
   // Shown in the command line of every PostgreSQL process, even after its parent has exited.
@@ -42,7 +57,7 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
   const urlOf = (role: keyof typeof names.roles) => `postgres://${names.roles[role]}@localhost/midmonth?host=${sockets}`
   const [url, ownerUrl] = [urlOf('app'), urlOf('owner')]
   const user = serverUser(pgdata)
-  const binaries = await prepareBinaries(findPackage(), { dataDir: folder, user })
+  const binaries = options.binaries ?? (await prepareBinaries(findPackage(), { dataDir: folder, user }))
   for (const made of [pgdata, sockets]) {
     mkdirSync(made, { mode: 0o700 })
     if (isRoot) chownSync(made, user.uid, user.gid)
@@ -67,15 +82,16 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
 
   async function start(): Promise<void> {
     const log = openSync(path.join(logs, 'postgresql.log'), 'a')
-    const settings = {
+    const effective = {
       listen_addresses: '',
       unix_socket_directories: sockets,
       cluster_name: clusterName,
       log_line_prefix: '%m [%p] ',
       max_connections: '200',
+      ...settings,
     }
-    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-    const child = spawn(path.join(binaries, 'bin/postgres'), ['-D', pgdata, ...options], {
+    const args = Object.entries(effective).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    const child = spawn(path.join(binaries, 'bin/postgres'), ['-D', pgdata, ...args], {
       ...asUser(user),
       stdio: ['ignore', log, log],
     })
@@ -100,7 +116,15 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
     while ((await processes()).includes(clusterName)) await sleep(20)
   }
 
-  return { url, ownerUrl, isUp: () => isUp, start, kill: () => end('SIGKILL'), stop: () => end('SIGINT') }
+  return {
+    host: sockets,
+    url,
+    ownerUrl,
+    isUp: () => isUp,
+    start,
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGINT'),
+  }
 }
 
 async function answers(url: string): Promise<boolean> {

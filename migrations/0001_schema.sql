@@ -3,7 +3,7 @@
 --
 -- Keys and foreign keys begin with partner_id: a row can refer only to rows of the same partner, and the schema can be distributed
 -- by partner. Only what belongs to the operator, such as batches, bank files and users, has no partner. Ids are readable text
--- ('mem_…'), compared byte by byte whatever the database's locale. A rule that must never be broken is a constraint or a trigger
+-- ('mem_…'), compared byte by byte whatever the database's locale, and so is every text that is in an index. A rule that must never be broken is a constraint or a trigger
 -- whose name is the rule. Nothing is ordered by transaction ids: they start again on another server.
 --
 -- The app role owns nothing; src/database/table-rules.ts gives its rights. Rules that grants cannot express are triggers, which
@@ -29,7 +29,7 @@ create table installation (
 create table installation_keys (
   number integer not null check (number between 1 and 255),
   -- Identifies the key outside the database that wraps this one. A copy of a key is wrapped by another provider.
-  provider text not null,
+  provider text collate "C" not null,
   -- The number and the key, encrypted by the provider.
   wrapped bytea not null,
   created_at timestamptz not null,
@@ -40,8 +40,8 @@ create table installation_keys (
 -- opens, until nothing names it; see docs/decisions/0063-rotating-keys.md.
 create table installation_key_uses (
   number integer primary key check (number between 1 and 255),
-  purpose text not null check (purpose in ('sealing', 'fingerprints', 'receipts', 'browsers')),
-  stage text not null check (stage in ('known', 'used', 'retired'))
+  purpose text collate "C" not null check (purpose in ('sealing', 'fingerprints', 'receipts', 'browsers')),
+  stage text collate "C" not null check (stage in ('known', 'used', 'retired'))
 );
 -- At most one replaces the key of a purpose.
 create unique index one_rotation_at_a_time on installation_key_uses (purpose, stage) where stage <> 'used';
@@ -49,14 +49,14 @@ create unique index one_rotation_at_a_time on installation_key_uses (purpose, st
 -- Decides whether a program that does not know the latest migration may run. A migration whose file says `-- compatible-with: 0012`
 -- has a row: programs that know migration 0012 may run. Without a row, only programs that know the migration itself may.
 create table schema_compatibility (
-  migration text primary key,
+  migration text collate "C" primary key,
   compatible_with text not null check (compatible_with ~ '^[0-9]{4}$')
 );
 
 -- Without heartbeats an API process cannot tell that no worker is alive. Written every few seconds by the database's clock, since
 -- the clocks of several machines need not agree.
 create table worker_heartbeats (
-  worker_id text primary key,
+  worker_id text collate "C" primary key,
   host text not null,
   process_id integer not null,
   started_at timestamptz not null,
@@ -68,9 +68,9 @@ create table worker_heartbeats (
 
 -- The allowed transitions. Those from 'new' give the states in which a row may be created.
 create table state_transitions (
-  entity text not null,
-  from_state text not null,
-  to_state text not null,
+  entity text collate "C" not null,
+  from_state text collate "C" not null,
+  to_state text collate "C" not null,
   primary key (entity, from_state, to_state)
 );
 
@@ -251,7 +251,7 @@ create trigger api_keys_never_revived before update on api_keys
 
 create table tiers (
   partner_id id not null references partners,
-  name text not null check (length(name) between 1 and 60),
+  name text collate "C" not null check (length(name) between 1 and 60),
   currency currency not null,
   version integer not null check (version > 0),
   created_at timestamptz not null,
@@ -260,7 +260,7 @@ create table tiers (
 
 create table tier_versions (
   partner_id id not null,
-  tier text not null,
+  tier text collate "C" not null,
   version integer not null check (version > 0),
   fee_fixed bigint not null check (fee_fixed >= 0),
   fee_bps integer not null check (fee_bps between 0 and 9999),
@@ -292,7 +292,7 @@ create trigger tier_versions_not_emptied before truncate on tier_versions
 create table members (
   partner_id id not null,
   id id not null,
-  status text not null check (status in ('invited', 'active', 'inactive')),
+  status text collate "C" not null check (status in ('invited', 'active', 'inactive')),
   first_name text not null,
   last_name text not null,
   tier text not null,
@@ -443,8 +443,8 @@ create index member_erasures_due on member_erasures (last_paid_at) where payment
 -- a second. A change is a separate row, so that concurrent writes to a partner's members do not wait for each other.
 create table member_counts (
   partner_id id not null references partners,
-  tier text not null,
-  status text not null,
+  tier text collate "C" not null,
+  status text collate "C" not null,
   count bigint not null,
   primary key (partner_id, tier, status)
 );
@@ -883,9 +883,9 @@ create trigger ledger_seals_not_emptied before truncate on ledger_seals
 create table ledger_seal_sums (
   partner_id id not null,
   pay_cycle_id id not null,
-  part text not null check (part in ('members', 'paid')),
+  part text collate "C" not null check (part in ('members', 'paid')),
   currency currency not null,
-  account text not null,
+  account text collate "C" not null,
   debits bigint not null check (debits >= 0),
   credits bigint not null check (credits >= 0),
   primary key (partner_id, pay_cycle_id, part, currency, account),
@@ -1078,7 +1078,7 @@ create trigger withdrawals_transitions before update of status on withdrawals
 create table unpaid_withdrawals (
   partner_id id not null,
   withdrawal_id id not null,
-  status text not null check (status <> 'paid'),
+  status text collate "C" not null check (status <> 'paid'),
   due_at timestamptz,
   primary key (partner_id, withdrawal_id)
 );
@@ -1130,7 +1130,7 @@ create table withdrawal_total_feeds (
 create table withdrawal_totals (
   partner_id id not null references withdrawal_total_feeds,
   currency currency not null,
-  kind text not null check (kind in ('day', 'cycle')),
+  kind text collate "C" not null check (kind in ('day', 'cycle')),
   -- The day in the partner's time zone, '2026-03-31', or the id of the pay cycle.
   period text collate "C" not null,
   withdrawals bigint not null,
@@ -1295,7 +1295,7 @@ create table payout_references (
 -- People who approved a batch above the limits for automatic approval.
 create table payout_batch_approvals (
   batch_id id not null references payout_batches,
-  person text not null check (length(person) between 1 and 200),
+  person text collate "C" not null check (length(person) between 1 and 200),
   -- The login at the operating system, as far as the machine can tell; null for an approval in the console.
   login text collate "C" check (length(login) between 1 and 200),
   at timestamptz not null,
@@ -1331,7 +1331,7 @@ create unique index rail_is_held_once on payout_rail_holds (rail) where released
 
 -- How far the reports of a rail have been read.
 create table rail_cursors (
-  rail text primary key,
+  rail text collate "C" primary key,
   cursor text not null,
   read_at timestamptz not null
 );
@@ -1506,7 +1506,7 @@ create table invoice_lines (
   partner_id id not null,
   invoice_id id not null,
   day date not null,
-  tier text not null,
+  tier text collate "C" not null,
   -- Charged and given back. Negative where an earlier invoice named another day.
   withdrawals integer not null,
   fees bigint not null,
@@ -1570,8 +1570,8 @@ create table bank_records (
   bank_file_id id references bank_files,
   -- A notice and a statement may book the same money on different days, two statements never do.
   message text check (message in ('pain.002', 'camt.052', 'camt.053', 'camt.054', 'ARUCS')),
-  message_id text not null,
-  entry_key text not null,
+  message_id text collate "C" not null,
+  entry_key text collate "C" not null,
   line integer,
   reference text collate "C" not null,
   outcome text check (outcome in ('paid', 'failed', 'returned')),
@@ -1629,6 +1629,7 @@ create table payout_batch_endings (
 -- A statement of an account. Kept with its opening balance and its numbers, so that a missing statement is noticed. A day has
 -- several if their numbers differ.
 create table bank_statements (
+  sequence bigint generated always as identity primary key,
   rail text collate "C" not null,
   account text collate "C" not null,
   day date not null,
@@ -1657,7 +1658,7 @@ create table payout_rules (
   id id primary key,
   rail text collate "C" not null,
   -- Folded: lower case, single spaces.
-  text text not null check (length(text) between 5 and 140),
+  text text collate "C" not null check (length(text) between 5 and 140),
   note text not null,
   status text not null check (status in ('proposed', 'active', 'paused', 'ended')),
   proposed_by text not null check (length(proposed_by) between 1 and 200),
@@ -1803,6 +1804,7 @@ $$;
 -- A decision for two people: one proposes it, another confirms exactly this one, or it is withdrawn. It ends when its exception is
 -- closed or its payment is answered, and is kept with the reason, which a late confirmation is told.
 create table payout_proposals (
+  sequence bigint generated always as identity primary key,
   -- The exception, or the reference of the payment.
   subject text collate "C" not null,
   -- JSON as text, so that a confirmation compares it unchanged.
@@ -2010,7 +2012,7 @@ create trigger float_costs_two_people before insert on float_costs for each row 
 create table events (
   partner_id id not null,
   id id not null,
-  type text not null,
+  type text collate "C" not null,
   -- Collated like the ids that it is compared with. With another collation the index is not used.
   resource_id text collate "C" not null,
   -- Counts the events of the resource from 1. It comes from the resource's row, never from its events.
@@ -2107,8 +2109,8 @@ create table webhook_deliveries (
   partner_id id not null,
   endpoint_id id not null,
   event_id id not null,
-  type text not null,
-  state text not null check (state in ('pending', 'delivered', 'failed', 'skipped')),
+  type text collate "C" not null,
+  state text collate "C" not null check (state in ('pending', 'delivered', 'failed', 'skipped')),
   -- The body of a test. Any other body is made from the event.
   sample jsonb,
   created_at timestamptz not null,
@@ -2150,7 +2152,7 @@ create table webhook_attempts (
 -- writes them.
 create table metadata (
   partner_id id not null references partners,
-  kind text not null check (kind in ('member', 'withdrawal_intent', 'pay_run', 'webhook')),
+  kind text collate "C" not null check (kind in ('member', 'withdrawal_intent', 'pay_run', 'webhook')),
   resource_id id not null,
   key text collate "C" not null constraint keys_of_40_characters check (length(key) between 1 and 40),
   value text collate "C" not null constraint values_of_500_characters check (length(value) between 1 and 500),
@@ -2219,7 +2221,7 @@ create trigger an_operator_remains after update of is_operator, disabled_at on u
 create table user_roles (
   partner_id id not null references partners,
   user_id id not null references users,
-  role text not null check (role in ('admin', 'payroll', 'support', 'developer', 'viewer')),
+  role text collate "C" not null check (role in ('admin', 'payroll', 'support', 'developer', 'viewer')),
   primary key (partner_id, user_id, role)
 );
 create index user_roles_of_user on user_roles (user_id);
@@ -2352,7 +2354,7 @@ create table idempotency_keys (
   -- The headers as JSON, a line feed and the body; sealed, since responses have personal data and tokens of member sessions. Null
   -- while the request runs, and after its member was erased: the request is then never run again.
   answer bytea,
-  resource_id text,
+  resource_id text collate "C",
   created_at timestamptz not null,
   expires_at timestamptz not null,
   primary key (partner_id, key),
@@ -2404,7 +2406,7 @@ create table audit_log (
   at timestamptz not null,
   actor_kind text not null check (actor_kind in ('api_key', 'cli', 'worker', 'user', 'operator_key')),
   -- The id of the key or user, or user@host of a command.
-  actor text not null check (length(actor) between 1 and 200),
+  actor text collate "C" not null check (length(actor) between 1 and 200),
   -- 'tier.set'
   action text collate "C" not null check (action ~ '^[a-z_]+\.[a-z_]+$' and length(action) <= 60),
   resource_kind text collate "C" not null generated always as (split_part(action, '.', 1)) stored,
@@ -2430,7 +2432,7 @@ create table disclosures (
   id id primary key,
   at timestamptz not null,
   actor_kind text not null check (actor_kind in ('api_key', 'cli', 'user', 'operator_key')),
-  actor text not null check (length(actor) between 1 and 200),
+  actor text collate "C" not null check (length(actor) between 1 and 200),
   action text collate "C" not null check (action ~ '^[a-z_]+\.[a-z_]+$' and length(action) <= 60),
   resource_kind text collate "C" not null generated always as (split_part(action, '.', 1)) stored,
   resource_id text collate "C" not null check (length(resource_id) between 1 and 200),
@@ -2445,7 +2447,7 @@ create index disclosures_of_resource on disclosures (partner_id, resource_id, id
 
 -- What the worker has removed at the end of its retention, by kind and day: kept for ever, as the operator's proof.
 create table removals (
-  kind text not null,
+  kind text collate "C" not null,
   day date not null,
   count bigint not null check (count > 0),
   at timestamptz not null,
@@ -2457,7 +2459,7 @@ create table installation_audit_log (
   id id primary key,
   at timestamptz not null,
   actor_kind text not null check (actor_kind in ('cli', 'worker', 'user', 'operator_key')),
-  actor text not null check (length(actor) between 1 and 200),
+  actor text collate "C" not null check (length(actor) between 1 and 200),
   action text collate "C" not null check (action ~ '^[a-z_]+\.[a-z_]+$' and length(action) <= 60),
   resource_kind text collate "C" not null generated always as (split_part(action, '.', 1)) stored,
   resource_id text collate "C" not null check (length(resource_id) between 1 and 200),

@@ -13,7 +13,8 @@ const readable = {
   bankReconciliations: 'rail at',
   bankRecords:
     'sequence rail bankFileId messageId entryKey line reference outcome reason createdAt movementId account bookedOn amount bankReference recoveryId message',
-  bankStatements: 'rail account day coversFrom electronicNumber legalNumber opening closing currency bankFileId',
+  bankStatements:
+    'sequence rail account day coversFrom electronicNumber legalNumber opening closing currency bankFileId',
   disclosures: 'partnerId id at actorKind actor action resourceKind resourceId details address requestId',
   eventFeeds: 'partnerId lastPosition',
   events: 'partnerId id type resourceId sequence data createdAt position metadata',
@@ -73,7 +74,7 @@ const readable = {
   payoutExceptions:
     'id rail kind bankFileId line fingerprint reference partnerId withdrawalId outcome amount currency reasonCode reason openedAt closedAt closedBy decision note restriction bookedOn recoveryId namesOurs account closedByText ruleId',
   payoutProposals:
-    'subject decision note person login proposedAt confirmedBy confirmedLogin confirmedIn endedAt endedBecause',
+    'sequence subject decision note person login proposedAt confirmedBy confirmedLogin confirmedIn endedAt endedBecause',
   payoutRailHolds: 'sequence rail heldAt heldBy releasedAt releasedBy',
   payoutReferences: 'reference partnerId',
   payoutRules: 'id rail text note status proposedBy proposedAt confirmedBy confirmedAt endedAt',

@@ -71,6 +71,7 @@ export type DB = {
     createdAt: Date
   }
   bankStatements: {
+    sequence: Generated<bigint>
     rail: string
     account: string
     day: string
@@ -632,6 +633,7 @@ export type DB = {
     ruleId: string | null
   }
   payoutProposals: {
+    sequence: Generated<bigint>
     subject: string
     decision: string
     note: string

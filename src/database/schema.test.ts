@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { sql } from './database.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+// An index cannot be used for a comparison with a column of another collation.
+test('every column with one of our ids has the same collation', async () => {
+  const { rows } = await sql<{ place: string }>`
+    select c.relname || '.' || a.attname as place
+      from pg_attribute a
+      join pg_class c on c.oid = a.attrelid
+      join pg_collation l on l.oid = a.attcollation
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not a.attisdropped
+       and (a.attname = 'id' or a.attname like '%\\_id') and l.collname <> 'C'
+     order by 1`.execute(harness.db)
+  expect(rows.map(({ place }) => place)).toEqual([
+    // Ids from callers, banks and Kysely.
+    'audit_log.request_id',
+    'bank_files.message_id',
+    'disclosures.request_id',
+    'installation_audit_log.request_id',
+    'kysely_migration_lock.id',
+    'payout_batch_endings.message_id',
+  ])
+})
+
+// A new release of the operating system can sort words differently. Indexes in that order would then miss rows, and admit duplicates.
+test('no index is in the order of the operating system', async () => {
+  const { rows } = await sql<{ place: string }>`
+    select distinct c.relname || '.' || pg_get_indexdef(i.indexrelid, o.place::integer, true) as place
+      from pg_index i
+      join pg_class c on c.oid = i.indrelid
+      cross join unnest(i.indcollation) with ordinality as o (id, place)
+      join pg_collation l on l.oid = o.id
+     where c.relnamespace = 'public'::regnamespace and l.collname = 'default'`.execute(harness.db)
+  expect(rows.map(({ place }) => place)).toEqual(['kysely_migration.name', 'kysely_migration_lock.id'])
+})
+
+test('every table has a primary key, by which a copy of it can be kept up to date', async () => {
+  const { rows } = await sql<{ name: string }>`
+    select c.relname as name from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+       and not exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)`.execute(harness.db)
+  expect(rows).toEqual([])
+})

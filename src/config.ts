@@ -26,7 +26,7 @@ export const Settings = Type.Object({
     pattern: '^(postgres(ql)?://.+)?$',
     examples: ['postgres://midmonth@db.internal/midmonth'],
     description:
-      'PostgreSQL 15 or later, for example `postgres://midmonth@db.internal/midmonth`. If empty, Midmonth runs its embedded PostgreSQL.',
+      'PostgreSQL 15 or later, for example `postgres://midmonth@db.internal/midmonth`. With several hosts, separated by commas, connections lead to the one that accepts writes; see docs/operations/high-availability.md. If empty, Midmonth runs its embedded PostgreSQL.',
   }),
   DATABASE_OWNER_URL: Type.String({
     default: '',

@@ -10,6 +10,7 @@ import type { Db } from './database/database.ts'
 import { requireDurability } from './database/durability.ts'
 import { startEmbeddedPostgres } from './database/embedded.ts'
 import { type AppRole, describeExcess } from './database/grants.ts'
+import { addressesOf } from './database/hosts.ts'
 import { migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
@@ -108,14 +109,18 @@ export async function openDatabase(
 function remedyOf(error: unknown, connection: Connection): string {
   // 42501, insufficient privilege. No query has run yet, so only the right to connect can be missing.
   if (!(error instanceof pg.DatabaseError) || error.code !== '42501') return ''
-  const { database = '', user = '' } = new pg.Client(connection)
+  const { database = '', user = '' } = new pg.Client(firstOf(connection))
   return `; as its owner, run: grant connect on database ${pg.escapeIdentifier(database)} to ${pg.escapeIdentifier(user)};`
 }
 
 // Resolved by the driver, which also reads PGUSER.
 function appRoleOf(connection: Connection): AppRole {
-  const { user = '', password } = new pg.Client(connection)
+  const { user = '', password } = new pg.Client(firstOf(connection))
   return { name: user, ...(typeof password === 'string' ? { password } : {}) }
+}
+
+function firstOf(connection: Connection): Connection | undefined {
+  return typeof connection === 'string' ? addressesOf(connection)[0] : connection
 }
 
 async function openEmbedded(
@@ -479,7 +484,7 @@ function fenceOf(settings: Settings): Fence {
     allowsHttp: mode === 'sandbox',
     allowsLoopback: loopback === 'on' || (loopback === 'auto' && isLocal),
     // Resolved by the driver, which also reads PGPORT.
-    refusedPorts: [defaultDatabasePort, ...databases.map(url => new pg.Client(url).port)],
+    refusedPorts: [defaultDatabasePort, ...databases.flatMap(addressesOf).map(url => new pg.Client(url).port)],
   })
 }
 

@@ -5,6 +5,7 @@ import type { Lanes } from '../kernel/lanes.ts'
 import { copying, type WithCopying } from './copy.ts'
 import { type BatchDb, type Db, type Origin, openKysely } from './database.ts'
 import { isNotReady } from './errors.ts'
+import { addressesOf, clientOf, NoPrimary } from './hosts.ts'
 import { leasing, openPool } from './lease.ts'
 import { preparing } from './prepared.ts'
 
@@ -33,6 +34,8 @@ const limits = {
   // A transaction that is idle for this long belongs to a process that hangs.
   idleInTransactionMsMax: 10_000,
   connectMsMax: 5_000,
+  // Node then asks once a second, and gives up after ten questions.
+  keepAliveMs: 10_000,
 }
 
 const startLimits = {
@@ -71,13 +74,16 @@ export function connect(
   }: { log: Logger; connectionsMax?: number; lanes?: Lanes; isStarting?: boolean },
 ): Databases {
   const options: pg.PoolConfig = {
-    ...(typeof connection === 'string' ? { connectionString: connection } : connection),
+    ...targetOf(connection),
     application_name: 'midmonth',
     max: connectionsMax,
     connectionTimeoutMillis: isStarting ? startLimits.connectMsMax : limits.connectMsMax,
     lock_timeout: limits.lockMsMax,
     statement_timeout: limits.statementMsMax,
     idle_in_transaction_session_timeout: limits.idleInTransactionMsMax,
+    // The worker listens on a connection that may be silent for hours, and firewalls forget silent connections.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: limits.keepAliveMs,
     types: { getTypeParser },
   }
   const pool = openPool(options, log)
@@ -95,6 +101,13 @@ export function connect(
   }
   const pools = { operations: pool, batches: batchPool }
   return { db, batchDb, withCopying: copying(pool, origin), pool, pools, endStart, close }
+}
+
+function targetOf(connection: Connection): pg.PoolConfig {
+  if (typeof connection !== 'string') return connection
+  const addresses = addressesOf(connection)
+  const [connectionString] = addresses
+  return { connectionString, ...(addresses.length > 1 ? { Client: clientOf(addresses) } : {}) }
 }
 
 /** From now on, connecting takes no longer than requests and tasks can wait. */
@@ -122,7 +135,8 @@ export async function connectFirst(pool: pg.Pool, log: Logger): Promise<void> {
         const client = await pool.connect()
         return client.release()
       } catch (error) {
-        if (!isPatient || !isNotReady(error) || performance.now() - began > waitMsMax) throw error
+        if (!isPatient || !(isNotReady(error) || error instanceof NoPrimary) || performance.now() - began > waitMsMax)
+          throw error
       }
       await pause(retryMs)
     }

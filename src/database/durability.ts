@@ -13,9 +13,11 @@ export async function requireDurability(db: Reader): Promise<void> {
     throw new Error('PostgreSQL is too old: Midmonth needs version 15 or later')
   }
   for (const name of ['fsync', 'full_page_writes', 'synchronous_commit']) {
-    if (setting.get(name) === 'off') {
+    const value = setting.get(name)
+    // local acknowledges what a synchronous standby, which may become the primary, does not have yet.
+    if (value === 'off' || value === 'local') {
       throw new Error(
-        `PostgreSQL runs with ${name} = off, so confirmed withdrawals could be lost: turn ${name} on and start again`,
+        `PostgreSQL runs with ${name} = ${value}, so confirmed withdrawals could be lost: turn ${name} on and start again`,
       )
     }
   }

@@ -8,7 +8,9 @@ export type RequestRecord = {
   key: string
   request: Request
   attempts: number
-  /** The responses with status 500. An outage is a 503; a 500 is a bug in the service. */
+  /** The responses that say when to retry an outage: 503 with retry-after. */
+  unavailable: number
+  /** The other responses from 500 up, which are bugs in the service. */
   serverErrors: number
   /** The definite responses: the first, and the responses to repetitions with the same key. */
   answers: Answer[]
@@ -82,16 +84,7 @@ const repeatProbability = 0.05
 export async function runClient(name: string, partner: Partner, simulation: Simulation, random: Random): Promise<void> {
   for (let count = 1; !simulation.isOver(); count++) {
     await sleep(random.between(5, 80))
-    const record: RequestRecord = {
-      partnerId: partner.partnerId,
-      currency: partner.currency,
-      key: `${name}/${count}`,
-      request: choose(partner, simulation, random),
-      attempts: 0,
-      serverErrors: 0,
-      answers: [],
-      replayed: false,
-    }
+    const record = newRecord(partner, `${name}/${count}`, choose(partner, simulation, random))
     simulation.add(record)
     const answer = await sendUntilAnswered(record, partner, simulation, random)
     if (answer !== undefined && answer.status < 300) {
@@ -99,6 +92,15 @@ export async function runClient(name: string, partner: Partner, simulation: Simu
       if (random.chance(repeatProbability)) await sendUntilAnswered(record, partner, simulation, random)
     }
   }
+}
+
+export function newRecord(
+  { partnerId, currency }: Pick<Partner, 'partnerId' | 'currency'>,
+  key: string,
+  request: Request,
+): RequestRecord {
+  const counts = { attempts: 0, unavailable: 0, serverErrors: 0 }
+  return { partnerId, currency, key, request, ...counts, answers: [], replayed: false }
 }
 
 function choose(partner: Partner, simulation: Simulation, random: Random): Request {
@@ -158,7 +160,8 @@ async function sendUntilAnswered(
   return undefined
 }
 
-async function send(
+/** Sends a request once. @returns its definite response; undefined if the outcome is unknown */
+export async function send(
   record: RequestRecord,
   { apiKey, currency }: Partner,
   { address, waitMs }: { address: string; waitMs: number },
@@ -176,7 +179,8 @@ async function send(
       signal: AbortSignal.timeout(waitMs),
     })
     const answer = { status: response.status, body: await response.text(), location: response.headers.get('location') }
-    if (response.status === 500) record.serverErrors++
+    if (response.status === 503 && response.headers.has('retry-after')) record.unavailable++
+    else if (response.status >= 500) record.serverErrors++
     if (!isDefinite(response)) return undefined
     if (response.headers.has('idempotency-replayed') && record.answers.length === 0) record.replayed = true
     return answer

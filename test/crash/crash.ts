@@ -240,7 +240,7 @@ function print({ log, kills, findings, seconds, receiver, books }: Report): void
       'bank files': `${books.files.length} collected, ${books.refused.length} of them rejected as a whole, with ${books.orders.length} payments; answered by ${books.answers.length} complete and ${books.halves.length} truncated files`,
       lies: books.lies.length,
     }),
-    'status 500': log.reduce((sum, { serverErrors }) => sum + serverErrors, 0),
+    'server errors': log.reduce((sum, { serverErrors }) => sum + serverErrors, 0),
     ...Object.fromEntries(Object.entries(findings).map(([kind, found]) => [kind, found.length])),
   }
   console.log(

@@ -1,0 +1,107 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import pino from 'pino'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { connect, connectFirst } from './connect.ts'
+import { sql } from './database.ts'
+import { outageOutcome } from './errors.ts'
+import { addressesOf } from './hosts.ts'
+
+const log = pino({ level: 'silent' })
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+test.each([
+  ['postgres://app@db-1/pay', ['postgres://app@db-1/pay']],
+  [
+    'postgres://app:a,b@db-1,db-2:5433,[::1]:5434/pay?target_session_attrs=read-write&sslmode=require',
+    ['db-1', 'db-2:5433', '[::1]:5434'].map(
+      host => `postgres://app:a,b@${host}/pay?target_session_attrs=read-write&sslmode=require`,
+    ),
+  ],
+  ['postgres://db-1,db-2', ['postgres://db-1', 'postgres://db-2']],
+])('%s has the addresses of its hosts', (url, addresses) => {
+  expect(addressesOf(url)).toEqual(addresses)
+})
+
+test('several hosts are refused if the address asks for a standby', () => {
+  expect(() => addressesOf('postgres://a,b/pay?target_session_attrs=standby')).toThrow(
+    'leads to the one that accepts writes, not to target_session_attrs=standby',
+  )
+})
+
+test('connections lead to the host that accepts writes, wherever it stands in the list', async () => {
+  const [standby, primary] = [await startHost({ isReadOnly: true }), await startHost()]
+  const { db, batchDb, pool } = connectTo([standby.port, 1, primary.port])
+  await connectFirst(pool, log)
+  for (const each of [db, batchDb]) {
+    const { rows } = await sql`select current_setting('transaction_read_only') as read_only`.execute(each)
+    expect(rows).toEqual([{ readOnly: 'off' }])
+  }
+})
+
+test('while no host accepts writes, nothing is done, and the first that does is found', async () => {
+  const host = await startHost({ isReadOnly: true })
+  const { db } = connectTo([host.port, 1])
+  expect(outageOutcome(await sql`select 1`.execute(db).catch((refused: unknown) => refused))).toBe('nothing-done')
+  host.isReadOnly = false
+  await sql`select 1`.execute(db)
+})
+
+test('when another host takes over, a query on one that hangs ends, and the next one is answered', async () => {
+  const [first, second] = [await startHost(), await startHost({ isReadOnly: true })]
+  const { db } = connectTo([first.port, second.port])
+  await sql`select 1`.execute(db)
+  first.isFrozen = true
+  second.isReadOnly = false
+  const hanging = await sql`select 1`.execute(db).catch((lost: unknown) => lost)
+  expect(outageOutcome(hanging)).toBe('unknown')
+  await sql`select 1`.execute(db)
+})
+
+function connectTo(ports: number[]) {
+  const hosts = ports.map(port => `127.0.0.1:${port}`).join()
+  const databases = connect(`postgres://${harness.user}@${hosts}/${harness.database}`, { log, connectionsMax: 2 })
+  onTestFinished(() => databases.close())
+  return databases
+}
+
+/** A host of the database, which passes everything on to the test's server until it is frozen. If it is read-only, so are its sessions. */
+async function startHost({ isReadOnly = false } = {}) {
+  const sockets = new Set<net.Socket>()
+  const host = { port: 0, isReadOnly, isFrozen: false }
+  const listener = net.createServer(near => {
+    const far = net.connect(`${harness.host}/.s.PGSQL.5432`)
+    near.once('data', startup => {
+      if (!host.isFrozen) far.write(host.isReadOnly ? asReadOnly(startup) : startup)
+      near.on('data', chunk => host.isFrozen || far.write(chunk))
+    })
+    far.on('data', chunk => host.isFrozen || near.write(chunk))
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket)
+      socket.on('error', () => undefined).on('close', () => other.destroy())
+    }
+  })
+  await once(listener.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    listener.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  host.port = (listener.address() as net.AddressInfo).port
+  return host
+}
+
+/** Adds an option to a startup message: its length, the protocol's version, names and values that end with a zero, and a zero. */
+function asReadOnly(startup: Buffer): Buffer {
+  const message = Buffer.concat([startup.subarray(0, -1), Buffer.from('default_transaction_read_only\0on\0\0')])
+  message.writeInt32BE(message.length)
+  return message
+}

@@ -1,0 +1,151 @@
+import pg from 'pg'
+import { Unavailable } from './errors.ts'
+
+const limits = {
+  // A host that does not say within this time whether it accepts writes counts as down; the next search asks it again.
+  answerMsMax: 1_000,
+  // A frozen host, or one that is cut off, keeps its connections open: within this time they are noticed.
+  checkMs: 3_000,
+  searchMs: 500,
+}
+
+/** No host of DATABASE_URL accepts writes at the moment. */
+export class NoPrimary extends Unavailable {
+  constructor() {
+    super('no host of the database accepts writes', 'nothing-done')
+  }
+}
+
+/**
+ * Splits an address with several hosts, `postgres://user@db-1,db-2:5433/midmonth?target_session_attrs=read-write`, into one address
+ * per host, as libpq reads it. The driver knows addresses of one host only.
+ * @throws Error with a sentence for the operator
+ */
+export function addressesOf(url: string): string[] {
+  const [, start = '', hosts = '', end = ''] = /^([^/]*:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(url) ?? []
+  if (!hosts.includes(',')) return [url]
+  const attributes = /[?&]target_session_attrs=([^&#]*)/.exec(end)?.[1] ?? 'read-write'
+  if (attributes !== 'read-write' && attributes !== 'primary')
+    throw new Error(
+      `An address with several hosts leads to the one that accepts writes, not to target_session_attrs=${attributes}`,
+    )
+  return hosts.split(',').map(host => `${start}${host}${end}`)
+}
+
+/**
+ * Makes the class of clients that connect to the host that accepts writes, and lose their connection when another host takes over.
+ * Without the latter, a connection to a host that hangs would stay open, and its query would wait for hours.
+ */
+export function clientOf(addresses: readonly string[]): typeof pg.Client {
+  const primary = new Primary(addresses)
+  return class extends pg.Client {
+    override connect(): Promise<pg.Client>
+    override connect(callback: (error: Error | null, client?: pg.Client) => void): undefined
+    override connect(callback?: (error: Error | null, client?: pg.Client) => void): Promise<pg.Client> | undefined {
+      const connecting = primary.connect(this, () => super.connect())
+      if (callback === undefined) return connecting
+      connecting.then(
+        client => callback(null, client),
+        error => callback(error),
+      )
+      return undefined
+    }
+  }
+}
+
+type Host = { host: string; port: number; address: string }
+
+/** The host that accepts writes, and the connections to it. */
+class Primary {
+  readonly #hosts: readonly Host[]
+  readonly #clients = new Map<pg.Client, Host>()
+  #known: Host | undefined
+  #search: Promise<Host> | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(addresses: readonly string[]) {
+    this.#hosts = addresses.map(address => {
+      const { host, port } = new pg.Client(address)
+      return { host, port, address }
+    })
+  }
+
+  async connect(client: pg.Client, connect: () => Promise<pg.Client>): Promise<pg.Client> {
+    const host = this.#known ?? (await this.#find())
+    this.#clients.set(client, host)
+    client.once('end', () => this.#clients.delete(client))
+    client.on('error', () => this.#doubt(host))
+    this.#schedule()
+    Object.assign(client, { host: host.host, port: host.port })
+    try {
+      await connect()
+      if (await acceptsWrites(client)) return client
+      client.end().catch(() => undefined)
+      throw new NoPrimary()
+    } catch (error) {
+      this.#clients.delete(client)
+      this.#doubt(host)
+      throw error
+    }
+  }
+
+  #doubt(host: Host): void {
+    if (this.#known === host) this.#known = undefined
+  }
+
+  /** @throws NoPrimary */
+  async #find(): Promise<Host> {
+    this.#search ??= Promise.any(this.#hosts.map(probe))
+      .then(
+        found => this.#adopt(found),
+        () => {
+          throw new NoPrimary()
+        },
+      )
+      .finally(() => {
+        this.#search = undefined
+      })
+    return await this.#search
+  }
+
+  #adopt(found: Host): Host {
+    this.#known = found
+    for (const [client, host] of this.#clients) if (host !== found) client.connection.stream.destroy()
+    return found
+  }
+
+  /** Looks after the known host as long as there are connections. */
+  #schedule(): void {
+    if (this.#timer !== undefined) return
+    const check = async () => {
+      this.#timer = undefined
+      if (this.#clients.size === 0) return
+      const known = this.#known
+      if (known !== undefined) await probe(known).catch(() => this.#doubt(known))
+      if (this.#known === undefined) await this.#find().catch(() => undefined)
+      this.#schedule()
+    }
+    this.#timer = setTimeout(check, this.#known === undefined ? limits.searchMs : limits.checkMs).unref()
+  }
+}
+
+/** @throws if the host does not accept writes */
+async function probe(host: Host): Promise<Host> {
+  const client = new pg.Client({ connectionString: host.address, connectionTimeoutMillis: limits.answerMsMax })
+  // A frozen server accepts the connection, and then says nothing.
+  const timer = setTimeout(() => client.connection.stream.destroy(), limits.answerMsMax)
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    if (!(await acceptsWrites(client))) throw new NoPrimary()
+    return host
+  } finally {
+    clearTimeout(timer)
+    client.end().catch(() => undefined)
+  }
+}
+
+async function acceptsWrites(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ transaction_read_only: string }>('show transaction_read_only')
+  return rows[0]?.transaction_read_only === 'off'
+}

@@ -1,0 +1,222 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { audit } from '../../crash/auditor.ts'
+import { type RequestRecord, runClient, type Simulation } from '../../crash/clients.ts'
+import { drain } from '../../crash/drain.ts'
+import { createPartners } from '../../crash/partners.ts'
+import { keepRunning, type Process, runCommand } from '../../crash/program.ts'
+import { randomOf } from '../../crash/random.ts'
+import { startReceiver, subscribe } from '../../crash/receiver.ts'
+import { until } from '../../crash/until.ts'
+import { type Cluster, createCluster } from './cluster.ts'
+import type { Machine } from './machines.ts'
+import { Pulse } from './pulse.ts'
+import { missingRequirements } from './requirements.ts'
+
+// Loses the primary of a cluster in four ways, each several times, while clients send requests and retry them: the cluster of
+// deploy/ha on three machines that are network namespaces, with one API behind HAProxy, and one API and the worker with all hosts
+// in DATABASE_URL. After each kind of loss all work is drained and audited. Nothing may be lost, duplicated or invented, an
+// outage is a 503 with retry-after, and writes are back within the lease of Patroni and three seconds.
+
+type Fault = {
+  strike(primary: Machine, cluster: Cluster): Promise<void>
+  heal(primary: Machine, cluster: Cluster): void
+}
+
+const faults: Record<string, Fault> = {
+  kill: { strike: primary => primary.kill(), heal: (primary, cluster) => cluster.start(primary) },
+  freeze: { strike: async primary => primary.freeze(), heal: primary => primary.thaw() },
+  switchover: {
+    async strike(primary, cluster) {
+      const { name } = await cluster.syncStandby()
+      await cluster.patronictl('switchover', '--master', primary.name, '--candidate', name, '--force')
+    },
+    heal: () => undefined,
+  },
+  cut: { strike: async primary => primary.cut(), heal: primary => primary.reconnect() },
+}
+
+const limits = {
+  // Choosing a standby, promoting it, and noticing it.
+  promotionSeconds: 3,
+  roundMsMax: 120_000,
+  steadyMs: 5_000,
+  graceMsMax: 30_000,
+  shownMax: 5,
+}
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    fault: { type: 'string', multiple: true, default: Object.keys(faults) },
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
+    keep: { type: 'boolean', default: false },
+  },
+})
+const seed = Number(values.seed)
+
+const missing = missingRequirements()
+if (missing !== undefined) {
+  console.error(missing)
+  process.exit(2)
+}
+await insideOwnNetwork()
+const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-failover-'))
+const logs = path.join(folder, 'logs')
+mkdirSync(logs)
+// PostgreSQL runs as another user.
+chmodSync(folder, 0o755)
+const cluster = await createCluster({ folder, logs })
+let isSound = true
+try {
+  for (const name of values.fault) isSound = (await drill(name)) && isSound
+} finally {
+  if (isSound && !values.keep) rmSync(folder, { recursive: true })
+  else console.log(`seed ${seed}: logs and data are in ${folder}`)
+}
+process.exit(isSound ? 0 : 1)
+
+/** Runs all rounds of one fault, on a new database. */
+async function drill(name: string): Promise<boolean> {
+  const fault = faults[name]
+  if (fault === undefined) throw new Error(`Unknown fault ${name}; use ${Object.keys(faults).join(', ')}`)
+  const database = `midmonth_${name}`
+  await cluster.createDatabase(database)
+  const byProxy = cluster.addressOf('app', database, 'proxy')
+  const byHosts = cluster.addressOf('app', database, 'hosts')
+  await runCommand(byHosts, ['migrate'], { DATABASE_OWNER_URL: cluster.addressOf('owner', database, 'hosts') })
+  const keep = (id: string, role: Process['role'], databaseUrl: string) =>
+    keepRunning(`${name}-${id}`, role, { databaseUrl, logs })
+  const apis = { proxy: keep('proxy', 'API', byProxy), hosts: keep('hosts', 'API', byHosts) }
+  const processes = [...Object.values(apis), keep('worker', 'worker', byHosts)]
+  const receiver = await startReceiver(randomOf(seed, 'receiver'))
+  const log: RequestRecord[] = []
+  try {
+    await until(() => processes.every(each => each.isReady()), 'all processes are ready')
+    const address = apis.proxy.address() ?? 'nowhere'
+    const partners = await createPartners(byProxy, address, 'GBP')
+    for (const partner of partners) await subscribe(address, partner, receiver.url)
+    let serial = 0
+    let endedAt: number | undefined
+    const simulation: Simulation = {
+      addresses: () => Object.values(apis).flatMap(each => each.address() ?? []),
+      nextSerial: () => ++serial,
+      isOver: () => endedAt !== undefined,
+      hasStopped: () => endedAt !== undefined && Date.now() > endedAt + limits.graceMsMax,
+      add: record => log.push(record),
+    }
+    const clients = partners.flatMap(partner =>
+      Array.from({ length: partner.clients }, (_, index) => {
+        const client = `${partner.partnerId} ${index + 1}`
+        return runClient(client, partner, simulation, randomOf(seed, `${name} ${client}`))
+      }),
+    )
+    const [partner] = partners
+    if (partner === undefined) throw new Error('There is no partner')
+    const pulses = Object.entries(apis).map(([way, api]) => new Pulse(way, { api, partner, simulation }))
+    let areInTime = true
+    try {
+      for (let round = 1; round <= Number(values.rounds); round++)
+        areInTime = (await strike(name, { fault, round, pulses, log, receiver })) && areInTime
+    } finally {
+      endedAt = Date.now()
+      await Promise.all([...clients, ...pulses.map(each => each.ended)])
+    }
+    return (await settle({ database: byProxy, log, accepted: receiver.accepted, processes })) && areInTime
+  } finally {
+    writeFileSync(path.join(logs, `${name}.jsonl`), log.map(record => `${JSON.stringify(record)}\n`).join(''))
+    await Promise.all(processes.map(each => each.stop()))
+    await receiver.stop()
+  }
+}
+
+/** One round: the primary is lost, another one takes over, and the machine comes back. @returns whether writes were back in time */
+async function strike(
+  name: string,
+  {
+    fault,
+    round,
+    pulses,
+    log,
+    receiver,
+  }: { fault: Fault; round: number; pulses: Pulse[]; log: RequestRecord[]; receiver: { requests(): number } },
+): Promise<boolean> {
+  await cluster.whole()
+  await sleep(limits.steadyMs)
+  const primary = await cluster.primary()
+  const before = log.length
+  const at = Date.now()
+  await fault.strike(primary, cluster)
+  const deadline = at + limits.roundMsMax
+  const isLate = () => Date.now() > deadline
+  const successor = async () => await cluster.primary().catch(() => primary)
+  while ((await successor()) === primary && !isLate()) await sleep(100)
+  const promotedAt = Date.now()
+  while (!pulses.every(each => each.hasBeatenSince(promotedAt)) && !isLate()) await sleep(50)
+  const deliveries = receiver.requests()
+  while (receiver.requests() <= deliveries && !isLate()) await sleep(50)
+  const workerMs = Date.now() - at
+  await sleep(limits.steadyMs)
+  const pauses = pulses.map(each => ({ way: each.way, seconds: each.longestPauseSince(at) / 1_000 }))
+  const secondsMax = cluster.ttlSeconds + limits.promotionSeconds
+  const isInTime = !isLate() && pauses.every(({ seconds }) => seconds <= secondsMax)
+  const during = log.slice(before)
+  const sum = (of: (record: RequestRecord) => number) => during.reduce((total, record) => total + of(record), 0)
+  console.log(
+    `${name} ${round}: ${primary.name} → ${(await successor()).name}; writes back after ` +
+      pauses.map(({ way, seconds }) => `${seconds.toFixed(1)} s (${way})`).join(', ') +
+      ` of at most ${secondsMax} s; worker ${(workerMs / 1_000).toFixed(1)} s; 503 ${sum(({ unavailable }) => unavailable)}, ` +
+      `other server errors ${sum(({ serverErrors }) => serverErrors)}${isInTime ? '' : '  TOO LATE'}`,
+  )
+  fault.heal(primary, cluster)
+  return isInTime
+}
+
+/** Finishes all work, and audits the database against what the clients were told. @returns whether nothing was found */
+async function settle({
+  database,
+  log,
+  accepted,
+  processes,
+}: {
+  database: string
+  log: RequestRecord[]
+  accepted: ReadonlySet<string>
+  processes: Process[]
+}): Promise<boolean> {
+  await cluster.whole()
+  await Promise.all(processes.map(each => each.stop()))
+  const unfinished = await drain({ databaseUrl: database, logs, settings: {}, bank: undefined })
+  const exited = processes.filter(each => each.unexpectedExits() > 0).map(each => `${each.name} exited unexpectedly`)
+  const verify = await runCommand(database, ['ledger', 'verify']).then(
+    () => [],
+    error => [`midmonth ledger verify: ${error.stdout} ${error.stderr}`],
+  )
+  const findings = { ...(await audit(database, { log, accepted, books: undefined })), verify, unfinished, exited }
+  const serverErrors = log.reduce((total, record) => total + record.serverErrors, 0)
+  const acknowledged = log.filter(({ answers: [first] }) => first !== undefined && first.status < 300).length
+  const counts = Object.entries(findings).map(([kind, found]) => `${kind} ${found.length}`)
+  console.log(
+    `${log.length} requests, ${acknowledged} acknowledged, ${serverErrors} server errors: ${counts.join(', ')}`,
+  )
+  for (const [kind, found] of Object.entries(findings))
+    for (const each of found.slice(0, limits.shownMax)) console.log(`${kind}: ${each}`)
+  return serverErrors === 0 && Object.values(findings).every(found => found.length === 0)
+}
+
+/** Runs this program again as root of network and process namespaces, which end with it. */
+async function insideOwnNetwork(): Promise<void> {
+  if (process.env.DRILL_NAMESPACE !== undefined) return
+  const namespaces = ['--net', '--pid', '--fork', '--kill-child', '--mount-proc']
+  // The shell waits for orphans: Patroni takes a zombie for a running PostgreSQL.
+  const program = ['sh', '-c', '"$@" & wait $!', 'sh', process.execPath, ...process.argv.slice(1)]
+  const { status } = spawnSync('unshare', [...namespaces, ...program], {
+    stdio: 'inherit',
+    env: { ...process.env, DRILL_NAMESPACE: '1' },
+  })
+  process.exit(status ?? 1)
+}

@@ -1,18 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
+import { type Drill, Skipped } from './drill.ts'
 
 // Runs the drills beside this file, one after the other: `npm run drills`, or `npm run drills -- restore` for one of them. A drill is a
 // file `NAME.drill.ts` that exports its title and a function `run`, which throws if what the title promises does not hold.
-
-/** Why a drill cannot run on this machine, which is not a failure. */
-export class Skipped extends Error {}
-
-export type Drill = {
-  title: string
-  /** @param say prints a line of the drill's report */
-  run(say: (line: string) => void): Promise<void>
-}
 
 const suffix = '.drill.ts'
 

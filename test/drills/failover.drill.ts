@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { Skipped } from './drills.ts'
+import { Skipped } from './drill.ts'
 import { missingRequirements } from './failover/requirements.ts'
 
 export const title = 'whichever way the primary is lost, nothing that was acknowledged is, and writes are back in time'

@@ -77,7 +77,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
       const sentence = `The database schema is out of date (pending: ${schema.pending.join(', ')})`
       return { sentence, command: 'midmonth migrate' }
     }
-    const tooNew = await describeNewerSchema(schema)
+    const tooNew = describeNewerSchema(schema)
     if (tooNew !== undefined) return { sentence: tooNew, command: 'git pull && npm install --omit=dev' }
     // Before the transaction: the key may be in a service.
     const fault = await openSealer(db, keySource).then(() => undefined, reasonOf)

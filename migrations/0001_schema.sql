@@ -9,8 +9,6 @@
 -- The app role owns nothing; src/database/table-rules.ts gives its rights. Rules that grants cannot express are triggers, which
 -- bind the owner too.
 
-set local lock_timeout = '5s';
-
 create domain id as text collate "C";
 create domain currency as text collate "C" check (length(value) = 3);
 
@@ -46,11 +44,27 @@ create table installation_key_uses (
 -- At most one replaces the key of a purpose.
 create unique index one_rotation_at_a_time on installation_key_uses (purpose, stage) where stage <> 'used';
 
--- Decides whether a program that does not know the latest migration may run. A migration whose file says `-- compatible-with: 0012`
--- has a row: programs that know migration 0012 may run. Without a row, only programs that know the migration itself may.
-create table schema_compatibility (
-  migration text collate "C" primary key,
-  compatible_with text not null check (compatible_with ~ '^[0-9]{4}$')
+-- The migrations that have begun, each with its steps; see docs/operations/upgrading.md. Decides whether a program that does not know a
+-- migration may run: it may if it knows `compatible_with`. Null means that only programs that know the migration may.
+create table migrations (
+  name text collate "C" primary key,
+  -- SHA-256 of the file. A file that was applied never changes.
+  checksum text not null check (checksum ~ '^[0-9a-f]{64}$'),
+  compatible_with text check (compatible_with ~ '^[0-9]{4}$'),
+  begun_at timestamptz not null
+);
+
+-- A step that was interrupted is run again, or continued where its back-fill has arrived.
+create table migration_steps (
+  migration text collate "C" not null references migrations,
+  number integer not null check (number > 0),
+  -- Steps that contract the schema run once no older program is running.
+  phase text not null check (phase in ('expand', 'contract')),
+  -- The key of the last row that a back-fill has passed.
+  passed_key text[],
+  row_count bigint not null default 0,
+  finished_at timestamptz,
+  primary key (migration, number)
 );
 
 -- Without heartbeats an API process cannot tell that no worker is alive. Written every few seconds by the database's clock, since

@@ -11,7 +11,7 @@ import { requireDurability } from './database/durability.ts'
 import { startEmbeddedPostgres } from './database/embedded.ts'
 import { type AppRole, describeExcess } from './database/grants.ts'
 import { addressesOf } from './database/hosts.ts'
-import { migrate } from './database/migrate.ts'
+import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
@@ -149,19 +149,16 @@ export function reasonOf(error: unknown): string {
 /**
  * Brings the schema up to date. Binds a new database to the installation's key, and checks that any other has the same key.
  * @param database connected as the owner
- * @returns the names of the migrations that this call applied
  */
-export async function migrateDatabase({
-  db,
-  pool,
-  appRole,
-  keySource,
-}: Pick<Database, 'db' | 'pool' | 'appRole' | 'keySource'>): Promise<string[]> {
-  const applied = await migrate(db, pool, appRole)
+export async function migrateDatabase(
+  { db, pool, appRole, keySource }: Pick<Database, 'db' | 'pool' | 'appRole' | 'keySource'>,
+  options: Migrating = {},
+): Promise<Migrated> {
+  const migrated = await migrate(db, pool, appRole, options)
   await requireRestoredKeys(db)
   await ensureInstallationKey(db, { source: keySource, now: systemClock() })
   await openSealer(db, keySource)
-  return applied
+  return migrated
 }
 
 /**
@@ -241,7 +238,7 @@ export async function requireSchema(db: Db): Promise<void> {
   const state = await readSchemaState(db)
   if (state.pending.length > 0)
     throw new Error(`The database schema is out of date; run midmonth migrate (pending: ${state.pending.join(', ')})`)
-  const tooNew = await describeNewerSchema(state)
+  const tooNew = describeNewerSchema(state)
   if (tooNew !== undefined) throw new Error(tooNew)
 }
 

@@ -302,7 +302,8 @@ const owners: Record<string, string> = {
   webhook_deliveries: 'webhooks',
   webhook_attempts: 'webhooks',
   events: 'events',
-  schema_compatibility: 'database',
+  migrations: 'database',
+  migration_steps: 'database',
   // Written by migrations only.
   state_transitions: 'database',
 }

@@ -7,6 +7,7 @@ import { type BatchDb, type Db, type Origin, openKysely } from './database.ts'
 import { isNotReady } from './errors.ts'
 import { addressesOf, clientOf, NoPrimary } from './hosts.ts'
 import { leasing, openPool } from './lease.ts'
+import { programName } from './migrations.ts'
 import { preparing } from './prepared.ts'
 
 export type Connection = string | { host: string; user: string; database: string }
@@ -75,7 +76,7 @@ export function connect(
 ): Databases {
   const options: pg.PoolConfig = {
     ...targetOf(connection),
-    application_name: 'midmonth',
+    application_name: programName,
     max: connectionsMax,
     connectionTimeoutMillis: isStarting ? startLimits.connectMsMax : limits.connectMsMax,
     lock_timeout: limits.lockMsMax,
@@ -105,10 +106,13 @@ export function connect(
 
 function targetOf(connection: Connection): pg.PoolConfig {
   if (typeof connection !== 'string') return connection
-  const addresses = addressesOf(connection)
+  const addresses = addressesOf(withoutName(connection))
   const [connectionString] = addresses
   return { connectionString, ...(addresses.length > 1 ? { Client: clientOf(addresses) } : {}) }
 }
+
+// A name in the address would take precedence, and migrations find running programs by theirs.
+const withoutName = (url: string) => url.replace(/(?<=[?&])application_name=[^&]*/, '')
 
 /** From now on, connecting takes no longer than requests and tasks can wait. */
 export function limitConnecting(pool: pg.Pool): void {

@@ -18,10 +18,15 @@ export type AppRole = {
 /**
  * Grants the app role and the read role exactly the rights that the rules of the tables and the list of readable columns
  * give, and revokes all others. Idempotent. Creates a missing role if the owner may create roles, and otherwise skips it.
+ * @param options.mayRevoke false while older programs may run, which need rights that this program does not
  * @param client a connection of the owner, after all migrations, that holds the lock of `migrate`, because PostgreSQL fails
  *   concurrent grants on the same table
  */
-export async function applyGrants(client: pg.ClientBase, app: AppRole): Promise<void> {
+export async function applyGrants(
+  client: pg.ClientBase,
+  app: AppRole,
+  { mayRevoke }: { mayRevoke: boolean },
+): Promise<void> {
   const session = await describeSession(client, app)
   const statements = [
     // A database created by PostgreSQL 14 lets every role create tables here.
@@ -29,9 +34,9 @@ export async function applyGrants(client: pg.ClientBase, app: AppRole): Promise<
     // The queue's tables have row-level security but no policies, so only the owner could read them. Grants control access instead.
     ...session.securedTables.map(table => `alter table ${table} disable row level security`),
     // An app role with the owner's rights needs no grants, and a revoke would take rights from the owner.
-    ...(session.isAppOwner ? [] : [...creation(app, session, session.hasApp), ...appGrants(app, session)]),
+    ...(session.isAppOwner ? [] : [...creation(app, session, session.hasApp), ...appGrants(app, session, mayRevoke)]),
     ...creation({ name: readRoleOf(session) }, session, session.hasRead),
-    ...readGrants(session),
+    ...readGrants(session, mayRevoke),
   ]
   await client.query('begin')
   try {
@@ -98,14 +103,14 @@ function creation({ name, password }: AppRole, { mayCreateRoles }: Session, exis
   return [`create role ${pg.escapeIdentifier(name)} login${secret}`]
 }
 
-// All tables of the program, and the list of migrations.
-const ownTables = [...Object.keys(tableRules).map(snakeCase), 'kysely_migration'].map(table => `public.${table}`)
+// All tables of the program.
+const ownTables = Object.keys(tableRules).map(table => `public.${snakeCase(table)}`)
 
-function appGrants({ name }: AppRole, session: Session): string[] {
+function appGrants({ name }: AppRole, session: Session, mayRevoke: boolean): string[] {
   if (!session.hasApp && !session.mayCreateRoles) return []
   const role = pg.escapeIdentifier(name)
   return [
-    ...baseGrants(role, session, 'connect, temporary'),
+    ...baseGrants(role, session, { mayRevoke, onDatabase: 'connect, temporary' }),
     `grant select on ${[...ownTables, ...session.queueTables].join(', ')} to ${role}`,
     ...Object.entries<TableRule>(tableRules).flatMap(([table, rule]) => {
       const name = snakeCase(table)
@@ -147,12 +152,11 @@ function rightsUnder(rule: TableRule, columns: readonly string[]): string[] {
   return ['insert', `update (${changes.join(', ')})`, ...(rule.deletable ? ['delete'] : [])]
 }
 
-function readGrants(session: Session): string[] {
+function readGrants(session: Session, mayRevoke: boolean): string[] {
   if (!session.hasRead && !session.mayCreateRoles) return []
   const role = pg.escapeIdentifier(readRoleOf(session))
   return [
-    ...baseGrants(role, session, 'connect'),
-    `grant select on public.kysely_migration to ${role}`,
+    ...baseGrants(role, session, { mayRevoke, onDatabase: 'connect' }),
     `grant select (${readableQueueColumns.join(', ')}) on graphile_worker.jobs to ${role}`,
     ...readColumns.map(
       ([table, columns]) =>
@@ -164,12 +168,12 @@ function readGrants(session: Session): string[] {
 function baseGrants(
   role: string,
   { database, ownsDatabase, queueTables, partitions }: Session,
-  onDatabase: string,
+  { mayRevoke, onDatabase }: { mayRevoke: boolean; onDatabase: string },
 ): string[] {
   return [
     ...(ownsDatabase ? [`grant ${onDatabase} on database ${pg.escapeIdentifier(database)} to ${role}`] : []),
     `grant usage on schema public, graphile_worker to ${role}`,
-    `revoke all on ${[...ownTables, ...partitions, ...queueTables].join(', ')} from ${role}`,
+    ...(mayRevoke ? [`revoke all on ${[...ownTables, ...partitions, ...queueTables].join(', ')} from ${role}`] : []),
   ]
 }
 

@@ -1,83 +1,202 @@
-import { sql } from 'kysely'
-import { type MigrationProvider, Migrator } from 'kysely/migration'
+import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Db } from './database.ts'
 import { type AppRole, applyGrants } from './grants.ts'
-import { compatibleWith, describeNewerSchema, knownMigrations, readMigration, readSchemaState } from './migrations.ts'
+import {
+  listMigrations,
+  type MigrationFile,
+  migrationsFolder,
+  numberOf,
+  type Phase,
+  readMigration,
+} from './migration-file.ts'
+import { runStep, type StepLimits, type StepReport, stepLimits } from './migration-steps.ts'
+import { describeNewerSchema, listOlderPrograms, readSchemaState, type SchemaState } from './migrations.ts'
 import { makePartitions } from './partitions.ts'
+import { releaseWith } from './releases.ts'
 
-const migrations: MigrationProvider = {
-  async getMigrations() {
-    const names = await knownMigrations()
-    return Object.fromEntries(
-      names.map(name => [
-        name,
-        {
-          async up(tx: Db) {
-            const migration = await readMigration(name)
-            // Building an index over years of rows may take long.
-            await sql`set local statement_timeout = 0`.execute(tx)
-            await sql.raw(migration).execute(tx)
-            await declareCompatibility(tx, { name, migration })
-          },
-        },
-      ]),
-    )
-  },
+export type Migrated = {
+  /** The migrations whose schema this call has finished expanding. */
+  applied: string[]
+  /** The migrations that this call has contracted. */
+  contracted: string[]
+  /** The migrations whose last steps wait for `contracts`. */
+  toContract: string[]
 }
 
-// Runs in the migration's transaction: a program that saw only one of the two would refuse to start for no reason.
-async function declareCompatibility(tx: Db, { name, migration }: { name: string; migration: string }): Promise<void> {
-  const declared = compatibleWith(migration)
-  if (declared === undefined) return
-  await sql`insert into schema_compatibility (migration, compatible_with) values (${name}, ${declared})`.execute(tx)
+export type Migrating = {
+  /** Whether to run the steps too after which no older program can run. An empty database runs them in any case. */
+  contracts?: boolean
+  onStep?: (report: StepReport) => void
+  folder?: string
+  limits?: StepLimits
 }
 
 /**
  * Brings our schema and the job queue's up to date, and then the grants. Idempotent, and safe to run from several
- * processes at once, which take turns. A newer schema that this program can serve is left unchanged, grants included; so is an
- * up-to-date schema if the connected role does not own it.
+ * processes at once, which take turns. A run that was killed is continued by the next. A newer schema that this program can serve is left
+ * unchanged, grants included; so is an up-to-date schema if the connected role does not own it.
  * @param db connected as the owner, like `pool`
  * @param app the role that the program logs in as, which gets the grants
- * @returns the names of the migrations that this call applied
- * @throws with a sentence for the operator if the role lacks rights, or the schema is too new for this program
+ * @throws with a sentence for the operator if the role lacks rights, the schema is too new or too old for this program, or programs are
+ *   running that the next migration would break
  */
-export async function migrate(db: Db, pool: pg.Pool, app: AppRole): Promise<string[]> {
+export async function migrate(
+  db: Db,
+  pool: pg.Pool,
+  app: AppRole,
+  { contracts = false, onStep = () => undefined, folder = migrationsFolder, limits = stepLimits }: Migrating = {},
+): Promise<Migrated> {
   return await inTurn(pool, async client => {
-    const state = await readSchemaState(db)
-    const tooNew = await describeNewerSchema(state)
+    const state = await readSchemaState(db, { folder })
+    const files = listMigrations(folder).map(name => readMigration(name, folder))
+    const tooNew = describeNewerSchema(state) ?? describeChange(state, files) ?? describeSkippedStop(state, files)
     if (tooNew !== undefined) throw new Error(tooNew)
-    if (state.unknown.length > 0) return []
+    if (state.unknown.length > 0) return { applied: [], contracted: [], toContract: state.toContract }
     const lacking = await describeLackingRights(client)
     if (lacking !== undefined) {
-      if (state.pending.length === 0) return []
+      if (state.pending.length === 0 && !(contracts && state.toContract.length > 0))
+        return { applied: [], contracted: [], toContract: state.toContract }
       throw new Error(lacking)
     }
-    const { error, results = [] } = await new Migrator({ db, provider: migrations }).migrateToLatest()
-    if (error) throw error
+    const contracted = await runMigrations({ db, pool, onStep, limits }, state, {
+      files,
+      contracts: contracts || state.begun.length === 0,
+    })
     // Loaded late: every command loads this module, and few migrate.
     const { runMigrations: migrateJobs } = await import('graphile-worker')
     await migrateJobs({ pgPool: pool })
-    await applyGrants(client, app)
+    const { toContract } = await readSchemaState(db, { folder })
+    // Older programs keep the rights that they need until then.
+    await applyGrants(client, app, { mayRevoke: toContract.length === 0 })
     await makePartitions(db)
-    return results.filter(result => result.status === 'Success').map(result => result.migrationName)
+    return { applied: state.pending, contracted, toContract }
   })
+}
+
+type Runner = { db: Db; pool: pg.Pool; onStep: (report: StepReport) => void; limits: StepLimits }
+
+/** Runs the steps that are due, in order. @returns the migrations that were contracted */
+async function runMigrations(
+  { db, pool, onStep, limits }: Runner,
+  { pending, toContract }: SchemaState,
+  { files, contracts }: { files: MigrationFile[]; contracts: boolean },
+): Promise<string[]> {
+  const client = await pool.connect()
+  const contracted: string[] = []
+  const runSteps = async (file: MigrationFile, phase: Phase) => {
+    for (const step of await unfinishedSteps(client, file, phase)) onStep(await runStep(client, file, step, limits))
+  }
+  const contract = async (file: MigrationFile) => {
+    await requireNoOlderProgram(db, file, numberOf(file.name))
+    await client.query('update migrations set compatible_with = null where name = $1', [file.name])
+    await runSteps(file, 'contract')
+    contracted.push(file.name)
+  }
+  try {
+    const open = files.filter(({ name }) => toContract.includes(name))
+    for (const file of files.filter(({ name }) => pending.includes(name))) {
+      const needed = file.compatibleWith ?? numberOf(file.name)
+      await requireNoOlderProgram(db, file, needed)
+      // It may rely on the end of those that every program knows by now.
+      while (open[0] !== undefined && open[0] !== file && numberOf(open[0].name) <= needed)
+        await contract(open.shift() ?? file)
+      await begin(client, file)
+      await runSteps(file, 'expand')
+      if (file.steps.some(({ phase }) => phase === 'contract') && !open.includes(file)) open.push(file)
+    }
+    if (contracts) for (const file of open) await contract(file)
+    return contracted
+  } finally {
+    // Its session has other time limits now.
+    client.release(true)
+  }
+}
+
+/** Records a migration with its steps. The first migration creates the tables for that, so it is recorded together with its only step. */
+async function begin(client: pg.ClientBase, { name, checksum, compatibleWith, steps }: MigrationFile): Promise<void> {
+  const { rows } = await client.query<{ isEmpty: boolean }>(
+    `select to_regclass('public.migrations') is null as "isEmpty"`,
+  )
+  const isEmpty = rows[0]?.isEmpty === true
+  await client.query('begin')
+  try {
+    if (isEmpty) await client.query(`set local statement_timeout = 0; ${steps.map(step => step.sql).join('\n')}`)
+    await client.query(
+      `insert into migrations (name, checksum, compatible_with, begun_at) values ($1, $2, $3, now()) on conflict (name) do nothing`,
+      [name, checksum, compatibleWith ?? null],
+    )
+    await client.query(
+      `insert into migration_steps (migration, number, phase, finished_at)
+       select $1, number, phase, case when $4 then now() end from unnest($2::integer[], $3::text[]) as step (number, phase)
+           on conflict (migration, number) do nothing`,
+      [name, steps.map(step => step.number), steps.map(step => step.phase), isEmpty],
+    )
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
+
+async function unfinishedSteps(client: pg.ClientBase, { name, steps }: MigrationFile, phase: Phase) {
+  const { rows } = await client.query<{ number: number }>(
+    'select number from migration_steps where migration = $1 and finished_at is null',
+    [name],
+  )
+  return steps.filter(step => step.phase === phase && rows.some(({ number }) => number === step.number))
+}
+
+async function requireNoOlderProgram(db: Db, { name }: MigrationFile, needed: string): Promise<void> {
+  const [oldest] = await listOlderPrograms(db, needed)
+  if (oldest === undefined) return
+  throw new Error(
+    `${name} cannot be migrated further while programs run that know migrations only up to ${oldest.newest} ` +
+      `(${oldest.connections} connections): replace or stop them, then run this command again`,
+  )
+}
+
+/** Describes an applied migration whose file has changed since; undefined if there is none. */
+function describeChange({ begun }: SchemaState, files: MigrationFile[]): string | undefined {
+  const changed = begun.find(({ name, checksum }) =>
+    files.some(file => file.name === name && file.checksum !== checksum),
+  )
+  if (changed === undefined) return undefined
+  return (
+    `The migration ${changed.name} was changed after this database was migrated with it, so the schema is not the one that this ` +
+    'program expects: restore the file, or install the program again'
+  )
+}
+
+/** Describes the version to which the database must be upgraded first; undefined if there is none. */
+function describeSkippedStop({ begun, pending }: SchemaState, files: MigrationFile[]): string | undefined {
+  const newest = begun.at(-1)?.name
+  if (newest === undefined) return undefined
+  const stop = files.find(
+    ({ name, compatibleWith = '' }) => pending.includes(name) && compatibleWith > numberOf(newest),
+  )
+  if (stop?.compatibleWith === undefined) return undefined
+  return (
+    `This version upgrades databases with migration ${stop.compatibleWith}, and this one has migrations up to ${newest}: ` +
+    `upgrade to ${releaseWith(stop.compatibleWith)} first`
+  )
 }
 
 // The job queue's own migrations take no lock, and fail if two processes run them at once.
 async function inTurn<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   try {
-    // The process that holds the lock may take long.
-    await client.query('set statement_timeout = 0')
-    await client.query('set lock_timeout = 0')
-    await client.query(`select pg_advisory_lock(hashtext('midmonth migrate'))`)
+    // A statement that waited for the lock would have a snapshot, for whose end an index that is built concurrently waits.
+    const tryLock = `select pg_try_advisory_lock(hashtext('midmonth migrate')) as locked`
+    while ((await client.query<{ locked: boolean }>(tryLock)).rows[0]?.locked !== true) await pause(turnPollMs)
     return await work(client)
   } finally {
     // Closing the connection releases the lock in any case.
     client.release(true)
   }
 }
+
+const turnPollMs = 100
 
 /**
  * Names the rights that the connected role lacks for migrations, in a sentence with the statements that grant them.
@@ -99,7 +218,7 @@ async function describeLackingRights(client: pg.ClientBase): Promise<string | un
                     from pg_class c join pg_namespace n on n.oid = c.relnamespace
                    where relkind in ('r', 'p') and not pg_has_role(relowner, 'usage')
                      and (nspname = 'graphile_worker'
-                          or (nspname = 'public' and relname in ('kysely_migration', 'ledger_transfers')))) as "otherOwners"`,
+                          or (nspname = 'public' and relname in ('migrations', 'ledger_transfers')))) as "otherOwners"`,
   )
   const [found] = rows
   if (found === undefined) throw new Error('PostgreSQL returned no session details')

@@ -1,49 +1,40 @@
-import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { type Reader, sql } from './database.ts'
-
-const folder = new URL('../../migrations/', import.meta.url)
-
-/** The migrations of this version of the program, in order. */
-export async function knownMigrations(): Promise<string[]> {
-  const files = await readdir(folder)
-  return files
-    .filter(file => file.endsWith('.sql'))
-    .map(file => file.replace(/\.sql$/, ''))
-    .sort()
-}
-
-export async function readMigration(name: string): Promise<string> {
-  return await readFile(new URL(`${name}.sql`, folder), 'utf8')
-}
-
-/** The number of the newest migration that a program must know to serve the schema after this one; undefined if the file names none. */
-export function compatibleWith(migration: string): string | undefined {
-  return /^-- compatible-with: ([0-9]{4})$/m.exec(migration)?.[1]
-}
+import { listMigrations, migrationsFolder, numberOf } from './migration-file.ts'
 
 /** The difference between a database's schema and this program. */
 export type SchemaState = {
+  /** The newest migration of this program. */
+  newest: string
+  /** Migrations that have begun, in order. */
+  begun: { name: string; checksum: string }[]
+  /** Migrations that this program cannot run without. */
   pending: string[]
+  /** Migrations whose last steps wait until no older program is running. */
+  toContract: string[]
   /** Migrations of a newer program. `compatibleWith` is the newest migration that a program must know; null means this one. */
   unknown: { name: string; compatibleWith: string | null }[]
 }
 
-export async function readSchemaState(db: Reader): Promise<SchemaState> {
-  const known = await knownMigrations()
-  const applied = await appliedMigrations(db)
-  const unknown = applied.filter(name => !known.includes(name))
-  const declared = unknown.length === 0 ? new Map() : await declaredCompatibility(db)
+/** @param folder the migrations that the program knows */
+export async function readSchemaState(db: Reader, { folder = migrationsFolder } = {}): Promise<SchemaState> {
+  const known = listMigrations(folder)
+  const begun = await readBegun(db)
+  const toExpand = begun.filter(each => each.isExpanding).map(({ name }) => name)
   return {
-    pending: known.filter(name => !applied.includes(name)),
-    unknown: unknown.map(name => ({ name, compatibleWith: declared.get(name) ?? null })),
+    newest: known.at(-1) ?? '',
+    begun: begun.map(({ name, checksum }) => ({ name, checksum })),
+    pending: known.filter(name => toExpand.includes(name) || !begun.some(each => each.name === name)),
+    toContract: begun.filter(each => each.isContracting && known.includes(each.name)).map(({ name }) => name),
+    unknown: begun
+      .filter(({ name }) => !known.includes(name))
+      .map(({ name, compatibleWith }) => ({ name, compatibleWith })),
   }
 }
 
 /** Tells the operator why the schema is too new for this program; undefined if the program can serve the schema. */
-export async function describeNewerSchema({ unknown }: SchemaState): Promise<string | undefined> {
-  const newest = (await knownMigrations()).at(-1) ?? ''
-  const tooNew = unknown.filter(each => each.compatibleWith === null || each.compatibleWith > newest.slice(0, 4))
+export function describeNewerSchema({ unknown, newest }: SchemaState): string | undefined {
+  const tooNew = unknown.filter(each => each.compatibleWith === null || each.compatibleWith > numberOf(newest))
   if (tooNew.length === 0) return undefined
   return (
     `The database was migrated by a newer version of Midmonth (${tooNew.map(({ name }) => name).join(', ')}), and this one ` +
@@ -51,10 +42,23 @@ export async function describeNewerSchema({ unknown }: SchemaState): Promise<str
   )
 }
 
-async function appliedMigrations(db: Reader): Promise<string[]> {
+type Begun = {
+  name: string
+  checksum: string
+  compatibleWith: string | null
+  isExpanding: boolean
+  isContracting: boolean
+}
+
+async function readBegun(db: Reader): Promise<Begun[]> {
+  const isUnfinished = (phase: 'expand' | 'contract') =>
+    sql`exists (select from public.migration_steps s where s.migration = m.name and s.phase = ${phase} and s.finished_at is null)`
   try {
-    const { rows } = await sql<{ name: string }>`select name from public.kysely_migration order by name`.execute(db)
-    return rows.map(({ name }) => name)
+    const { rows } = await sql<Begun>`
+      select name, checksum, compatible_with, ${isUnfinished('expand')} as is_expanding, ${isUnfinished('contract')} as is_contracting
+        from public.migrations m
+       order by name`.execute(db)
+    return rows
   } catch (error) {
     // 42P01: the table does not exist, because nothing has been migrated yet.
     if (error instanceof pg.DatabaseError && error.code === '42P01') return []
@@ -74,8 +78,22 @@ async function withoutGrants(db: Reader, cause: Error): Promise<Error> {
   )
 }
 
-async function declaredCompatibility(db: Reader): Promise<Map<string, string>> {
-  const { rows } = await sql<{ migration: string; compatibleWith: string }>`
-    select migration, compatible_with from schema_compatibility`.execute(db)
-  return new Map(rows.map(row => [row.migration, row.compatibleWith]))
+/** The name under which connections of this program are listed: migrating looks for programs that know too few migrations. */
+export const programName = `midmonth ${numberOf(listMigrations().at(-1) ?? '')}`
+
+/**
+ * The connections of programs that are running and do not know a migration, by the newest that they know. Every process keeps a
+ * connection, since it reads the installation's keys every few seconds.
+ */
+export async function listOlderPrograms(
+  db: Reader,
+  number: string,
+): Promise<{ newest: string; connections: number }[]> {
+  const { rows } = await sql<{ newest: string; connections: number }>`
+    select right(application_name, 4) as newest, count(*)::integer as connections
+      from pg_stat_activity
+     where datname = current_database() and application_name ~ '^midmonth [0-9]{4}$' and right(application_name, 4) < ${number}
+     group by 1
+     order by 1`.execute(db)
+  return rows
 }

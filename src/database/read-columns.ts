@@ -58,6 +58,8 @@ const readable = {
   members:
     'partnerId id status firstName lastName tier enablePayroll createdAt updatedAt instructedAt accountRefused reviewReason eventCount erasedAt',
   metadata: 'partnerId kind resourceId key value position memberId withdrawalIntentId payRunId webhookId',
+  migrationSteps: 'migration number phase passedKey rowCount finishedAt',
+  migrations: 'name checksum compatibleWith begunAt',
   operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
   partnerLogos: 'partnerId mediaType bytes changedAt',
   partners:
@@ -86,7 +88,6 @@ const readable = {
     'partnerId id requestId createdAt method route path status durationMs keyId idempotencyKey isReplayed errorCodes resourceId',
   sandboxClockMoves: 'partnerId id idempotencyKey startsAt target ran leasedBy leasedUntil endedAt offsetMs',
   sandboxClocks: 'partnerId offsetMs',
-  schemaCompatibility: 'migration compatibleWith',
   settlementDues: 'partnerId payCycleId currency amount received settledAt receivedAt receivedByHand',
   settlementFees:
     'partnerId withdrawalId part payCycleId currency fee due covered writtenOff carried carriedTo releasedAt',

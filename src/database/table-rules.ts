@@ -78,6 +78,8 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   members: { protects: ['createdAt'] },
   // Replacing metadata deletes the old rows.
   metadata: 'disposable',
+  migrationSteps: 'read-only',
+  migrations: 'read-only',
   operatorKeys: { changes: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
   partnerLogos: 'free',
   partners: { protects: ['name', 'createdAt'] },
@@ -114,7 +116,6 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   requestLog: 'disposable',
   sandboxClockMoves: { changes: ['ran', 'leasedBy', 'leasedUntil', 'endedAt'] },
   sandboxClocks: 'permanent',
-  schemaCompatibility: 'read-only',
   settlementDues: { changes: ['received', 'receivedByHand', 'receivedAt'] },
   settlementFees: { changes: ['releasedAt'] },
   settlementLines: 'append-only',

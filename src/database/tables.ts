@@ -457,6 +457,20 @@ export type DB = {
     payRunId: Generated<string | null>
     webhookId: Generated<string | null>
   }
+  migrationSteps: {
+    migration: string
+    number: number
+    phase: 'contract' | 'expand'
+    passedKey: string[] | null
+    rowCount: Generated<bigint>
+    finishedAt: Date | null
+  }
+  migrations: {
+    name: string
+    checksum: string
+    compatibleWith: string | null
+    begunAt: Date
+  }
   operatorKeys: {
     id: string
     name: string
@@ -736,10 +750,6 @@ export type DB = {
   sandboxClocks: {
     partnerId: string
     offsetMs: bigint
-  }
-  schemaCompatibility: {
-    migration: string
-    compatibleWith: string
   }
   settlementDues: {
     partnerId: string

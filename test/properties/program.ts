@@ -120,7 +120,7 @@ export class Program {
     await cleaner.pool.query('set synchronous_commit = off')
     const { rows } = await pool.query<{ name: string }>(
       `select format('%I.%I', schemaname, tablename) as name from pg_tables
-        where (schemaname = 'public' and tablename <> all('{installation,installation_key_uses,installation_keys,state_transitions,withdrawal_intent_expiry,kysely_migration,kysely_migration_lock}'))
+        where (schemaname = 'public' and tablename <> all('{installation,installation_key_uses,installation_keys,state_transitions,withdrawal_intent_expiry,migrations,migration_steps}'))
            or (schemaname, tablename) = ('graphile_worker', '_private_jobs')`,
     )
     const deletion = [

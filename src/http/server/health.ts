@@ -98,7 +98,7 @@ async function lookAtDatabase({ db, isWorking }: HealthContext): Promise<Check> 
   const state = await readSchemaState(db)
   if (state.pending.length > 0)
     throw new Unready(`migrations: ${state.pending.join(', ')} missing; run midmonth migrate`)
-  const tooNew = await describeNewerSchema(state)
+  const tooNew = describeNewerSchema(state)
   if (tooNew !== undefined) throw new Unready(`migrations: ${tooNew}`)
   if (isWorking !== null) {
     if (!isWorking()) throw new Unready('worker: lost its queue and is being restarted')

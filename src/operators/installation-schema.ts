@@ -84,7 +84,7 @@ export function statusOnWire({
 }: FoundStatus) {
   return {
     state: attention.length === 0 ? 'fine' : 'needsAttention',
-    attention,
+    attention: attention.map(({ sentence }) => sentence),
     at: now,
     database: { postgres, schema: 'up to date' },
     mode,

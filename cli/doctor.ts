@@ -37,7 +37,7 @@ ${examples('doctor', 'doctor --json')}`,
   .action(async options => {
     const settings = readSettings(terminal().env)
     const now = systemClock()
-    const findings = diagnose(await readSettingsFacts(settings, now), await readDatabase(settings, now))
+    const findings = await readFindings(settings, now)
     const isReady = !findings.some(({ level }) => level === 'missing')
     printResult(options, {
       value: { state: isReady ? 'ready' : 'notReady', at: now, findings },
@@ -45,6 +45,10 @@ ${examples('doctor', 'doctor --json')}`,
     })
     setExitCode(isReady ? 0 : 1)
   })
+
+export async function readFindings(settings: Settings, now: Date): Promise<Finding[]> {
+  return diagnose(await readSettingsFacts(settings, now), await readDatabase(settings, now))
+}
 
 async function readSettingsFacts(settings: Settings, now: Date): Promise<SettingsFacts> {
   // A fault of the file is a finding, so that the rest is still checked.

@@ -31,6 +31,11 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./doctor.ts')).doctorCommand,
     },
     {
+      name: 'bundle',
+      description: 'Write a file for support that says how the installation is, without personal data and secrets.',
+      load: async () => (await import('./bundle.ts')).bundleCommand,
+    },
+    {
       name: 'partner',
       description: 'Manage partners: employers, gig platforms, payroll bureaus.',
       load: async () => (await import('./partner.ts')).partnerCommand,

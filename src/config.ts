@@ -318,3 +318,27 @@ function expectedValue(schema: Schema): string {
   if (schema.enum !== undefined) return `one of ${schema.enum.join(', ')}`
   return `like ${[schema.examples].flat().join(' or ')}`
 }
+
+/**
+ * The settings as others may see them: numbers and choices, and of each text only whether it is set. A text can be an address with a
+ * password, a key, or a path with the name of a person.
+ */
+export function describeSettings(settings: Settings): Record<string, { isSet: boolean; value?: unknown }> {
+  const names = Object.keys(schemas) as (keyof Settings)[]
+  const described = names.map(name => {
+    const { type, enum: choices, default: byDefault } = schemas[name]
+    const isSet = settings[name] !== byDefault
+    return [name, type === 'integer' || choices !== undefined ? { isSet, value: settings[name] } : { isSet }]
+  })
+  return Object.fromEntries(described)
+}
+
+/** The values that may not be seen: keys, tokens, and the passwords in addresses. */
+export function secretsOf(settings: Settings): string[] {
+  const texts = Object.entries(settings).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  return texts.flatMap(([name, value]) => {
+    const [, password] = /^[a-z+]+:\/\/[^/@]*?:([^/@]+)@/.exec(value) ?? []
+    if (password !== undefined) return [password, decodeURIComponent(password)]
+    return value !== '' && /(KEY|KEY_ID|SECRET|TOKEN)$/.test(name) ? [value] : []
+  })
+}

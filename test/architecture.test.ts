@@ -513,6 +513,7 @@ const specialCommands: Record<string, string> = {
   'cli/console-set-up.ts': 'makes the link by which the first operator signs in',
   'cli/sandbox-key.ts': 'makes the key of the demo, which a sandbox shows when it starts',
   'cli/doctor.ts': 'says what is wrong with a database on which operations cannot run',
+  'cli/bundle.ts': 'says how an installation is on which operations cannot run',
   'cli/status.ts': 'must neither migrate nor need the installation’s key',
   'cli/ledger.ts': 'verifies the books without a worker',
   'cli/payout-archive.ts': 'opens a file on this machine with a key that no operation shows',

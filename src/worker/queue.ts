@@ -22,6 +22,19 @@ export async function readTasks(db: Reader, now: Date): Promise<QueuedTasks> {
   return { due: select(false), givenUp: select(true).map(({ task, count }) => ({ task, count })) }
 }
 
+const failedMax = 100
+
+/** Tasks that have failed and not succeeded since, newest failure first. Their errors quote values, so they stay in the queue. */
+export async function listFailed(
+  db: Reader,
+): Promise<{ task: string; attempts: number; attemptsMax: number; failedAt: Date; nextAt: Date }[]> {
+  const { rows } = await sql<{ task: string; attempts: number; attemptsMax: number; failedAt: Date; nextAt: Date }>`
+    select task_identifier as task, attempts::integer, max_attempts::integer as attempts_max, updated_at as failed_at, run_at as next_at
+      from graphile_worker.jobs where last_error is not null
+     order by updated_at desc limit ${failedMax}`.execute(db)
+  return rows
+}
+
 /** The queue as a whole. @property oldestDueAt when the oldest due task became due; null if none is due */
 export type Queue = Pick<QueuedTasks, 'givenUp'> & { due: number; oldestDueAt: Date | null }
 

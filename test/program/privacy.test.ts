@@ -1,7 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { fromBufferPromise } from 'yauzl'
 import { type Receiver, startReceiver } from '../servers/receiver.ts'
 import { midmonth, newDatabase, processesNaming, type Service, start, tamper, tidyUp } from './program.ts'
 
@@ -277,6 +280,77 @@ test('neither process arguments nor the temporary folder nor printed status have
     const { stdout, stderr } = await midmonth(args, settings)
     expect(foundIn(stdout + stderr), args.join(' ')).toEqual([])
   }
+})
+
+function hashOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+async function unzipped(file: string): Promise<Map<string, Buffer>> {
+  const zip = await fromBufferPromise(readFileSync(file))
+  const files = new Map<string, Buffer>()
+  for await (const entry of zip.eachEntry())
+    files.set(entry.fileName, await buffer(await zip.openReadStreamPromise(entry)))
+  return files
+}
+
+test('a bundle for support has what its manifest says, and neither personal data, names of partners nor secrets', async () => {
+  const log = path.join(bankFolder, 'midmonth.log')
+  const planted = { level: 'error', time: '2026-01-01T00:00:00Z', msg: 'planted', requestId: people.api.email }
+  const err = {
+    type: 'Error',
+    message: people.euro.lastName,
+    stack: `    at ${people.job.firstName} (/home/${people.file.email}/src/a.ts:1:2)`,
+  }
+  writeFileSync(
+    log,
+    `${service.log()}${people.bank.accountDetails.iban}\n${JSON.stringify({ ...planted, file: people.file.workerId, err })}\n`,
+  )
+  const file = path.join(bankFolder, 'support.zip')
+  const secrets = {
+    MIDMONTH_METRICS_TOKEN: 'a-token-that-occurs-nowhere-else',
+    MIDMONTH_OIDC_CLIENT_SECRET: people.refused.email,
+  }
+  const [{ id: partnerId, name }] = JSON.parse((await midmonth(['partner', 'list', '--json'], settings)).stdout)
+  const reason = 'a reason that occurs nowhere else'
+  await midmonth(['partner', 'pause', partnerId, '--reason', reason], settings)
+  const { code, stdout, stderr } = await midmonth(['bundle', file, '--log', log, '--json'], { ...settings, ...secrets })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const manifest = JSON.parse(stdout)
+  expect(manifest).toMatchObject({ missing: [], written: { file, sha256: hashOf(readFileSync(file)) } })
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+
+  const files = await unzipped(file)
+  expect([...files.keys()].toSorted()).toEqual([
+    'database.json',
+    'findings.json',
+    'log.jsonl',
+    'manifest.json',
+    'metrics.txt',
+    'program.json',
+    'settings.json',
+    'status.json',
+    'tasks.json',
+  ])
+  for (const { name, bytes, sha256 } of manifest.files)
+    expect([files.get(name)?.length, hashOf(files.get(name) ?? Buffer.of())], name).toEqual([bytes, sha256])
+  const all = [...files.values()].join('\n')
+  expect(foundIn(all)).toEqual([])
+  for (const hidden of [...Object.values(secrets), name, reason, bankFolder, ownIban]) expect(all).not.toContain(hidden)
+  expect(String(files.get('settings.json'))).toContain('"MIDMONTH_METRICS_TOKEN": {\n    "isSet": true\n  }')
+  expect(String(files.get('status.json'))).toContain(`"subject": "${partnerId}"`)
+  const lines = String(files.get('log.jsonl')).trimEnd().split('\n')
+  expect(lines.length).toBeGreaterThan(50)
+  expect(JSON.parse(lines.at(-1) ?? '')).toEqual({
+    ...{
+      level: 'error',
+      time: '2026-01-01T00:00:00Z',
+      msg: 'planted',
+      err: { type: 'Error', stack: ['src/a.ts:1:2'] },
+    },
+  })
+  // A file is never overwritten.
+  expect((await midmonth(['bundle', file], settings)).code).toBe(1)
 })
 
 test('the operators’ and partners’ logs of requests, events and changes have no personal data', async () => {

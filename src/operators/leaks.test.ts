@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { leakIn } from './leaks.ts'
+import { logLineForSupport } from './support-log.ts'
+
+test.each([
+  ['{"a":"ada@example.com"}', 'an e-mail address'],
+  ['host=postgres://midmonth:hunter2@db.internal/x', 'an address with a password'],
+  ['account DE89370400440532013000.', 'a bank account'],
+  ['token s3cret-token', 'the value of a setting'],
+  ['node_modules/@midmonth/sdk 2026-01-01T00:00:00Z par_01m3t8qnc0eez91ph38k9447wk DE00370400440532013000', undefined],
+])('before a bundle is written, %s is found as %s', (text, leak) => {
+  expect(leakIn(text, ['s3cret-token'])).toBe(leak)
+})
+
+test('of a log line, a bundle has only the program’s words, numbers, ids and places in the code', () => {
+  const stack = [
+    'Error: duplicate key (email)=(ada@example.com)',
+    '    at async run (file:///home/ada/midmonth/src/batch/batch.ts:10:5)',
+    '    at Socket.emit (node:events:519:28)',
+  ].join('\n')
+  const cause = { type: 'Error', message: 'secret', code: '23505', constraint: 'one_email', stack }
+  const line = {
+    ...{ level: 'error', time: '2026-01-01T00:00:00Z', msg: 'request failed', ms: 3, route: '/v1/members/:id' },
+    ...{
+      requestId: 'ada',
+      partnerId: 'par_01m3t8qnc0eez91ph38k9447wk',
+      address: '10.0.0.1',
+      err: { type: 'Problem', cause },
+    },
+  }
+  expect(JSON.parse(logLineForSupport(JSON.stringify(line)) ?? '')).toEqual({
+    ...{ level: 'error', time: '2026-01-01T00:00:00Z', msg: 'request failed', ms: 3, route: '/v1/members/:id' },
+    partnerId: 'par_01m3t8qnc0eez91ph38k9447wk',
+    err: {
+      type: 'Problem',
+      cause: {
+        ...{ type: 'Error', code: '23505', constraint: 'one_email' },
+        stack: ['src/batch/batch.ts:10:5', 'events:519:28'],
+      },
+    },
+  })
+  for (const other of ['', 'Killed', '[]', '{"msg":1}']) expect(logLineForSupport(other)).toBeUndefined()
+})

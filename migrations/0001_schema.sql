@@ -427,6 +427,13 @@ create table member_keys (
   primary key (partner_id, member_id)
 );
 
+-- The key of the stored fingerprints. It is in the dump of the members, and the keys are in another: a restore that combines dumps from
+-- before and after a rotation of this key is noticed.
+create table member_fingerprint_key (
+  one boolean primary key default true check (one),
+  number integer not null
+);
+
 -- Fingerprints of e-mails and worker ids that members no longer have: rows of imports may still name them so.
 create table member_former_names (
   partner_id id not null,

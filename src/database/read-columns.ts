@@ -45,6 +45,7 @@ const readable = {
   ledgerVerifications: 'id requestedBy requestedAt startedAt endedAt checksDone checksTotal checks problem',
   memberCountChanges: 'partnerId id tier status change',
   memberCounts: 'partnerId tier status count',
+  memberFingerprintKey: 'one number',
   memberFormerNames: 'partnerId memberId changedAt',
   memberImportKeys: 'partnerId importId fingerprintKey',
   memberImportProgress: 'partnerId importId stepsDone',

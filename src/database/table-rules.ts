@@ -57,6 +57,8 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   // The statement that adds a change to its count deletes the change.
   memberCountChanges: 'disposable',
   memberCounts: 'free',
+  // Written with the keys, by the owner.
+  memberFingerprintKey: 'read-only',
   memberFormerNames: 'free',
   memberImportKeys: { changes: ['wrapped', 'fingerprintKey'], deletable: true },
   memberImportProgress: 'free',

@@ -330,6 +330,10 @@ export type DB = {
     lastPaidAt: Date | null
     paymentKeyDestroyedAt: Date | null
   }
+  memberFingerprintKey: {
+    one: Generated<boolean>
+    number: number
+  }
   memberFormerNames: {
     partnerId: string
     memberId: string

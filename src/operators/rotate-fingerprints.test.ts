@@ -13,7 +13,7 @@ import * as members from '../members/members.ts'
 import { countLeftOut } from '../members/rehash.ts'
 import type { NewMember } from '../members/schema.ts'
 import { fingerprintColumns, nextColumn } from '../members/sealing.ts'
-import { openSealer } from '../sealing/installation-keys.ts'
+import { openKeys, openSealer } from '../sealing/installation-keys.ts'
 import { KeyLease } from '../sealing/key-lease.ts'
 import { rotateFingerprints, unfinishedRotations } from '../sealing/rotation.ts'
 import { rehash } from './rehash.ts'
@@ -200,6 +200,24 @@ function barrier(count: number): () => Promise<void> {
     await promise
   }
 }
+
+test('members that were dumped before a rotation are not opened with keys that were dumped after it', async () => {
+  const keyOfMembers = async () =>
+    (await sql<{ number: number }>`select number from member_fingerprint_key`.execute(harness.db)).rows[0]?.number
+  const restore = (number: number | undefined) =>
+    sql`update member_fingerprint_key set number = ${number}`.execute(harness.ownerDb)
+  const before = await keyOfMembers()
+  await rotateUntil('Replacing the old fingerprints')
+  expect(await keyOfMembers()).toBe(before)
+  await openKeys(harness.db, keySource)
+  await rotate()
+  const after = await keyOfMembers()
+  expect(after).toBeGreaterThan(before ?? 0)
+  await restore(before)
+  await expect(openKeys(harness.db, keySource)).rejects.toThrow('before a rotation of the key of fingerprints')
+  await restore(after)
+  await openKeys(harness.db, keySource)
+})
 
 test('requests during a rotation give no error', async () => {
   const names = [newName()]

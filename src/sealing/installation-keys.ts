@@ -30,6 +30,9 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
     await sql`lock table installation_keys in exclusive mode`.execute(tx)
     if ((await readRows(tx)).length > 0) return
     for (const each of wrapped) await addKey(tx, { ...each, provider: provider.id, now })
+    const number = wrapped.find(({ purpose }) => purpose === 'fingerprints')?.number
+    await sql`insert into member_fingerprint_key (number) values (${number})
+              on conflict (one) do update set number = excluded.number`.execute(tx)
   })
 }
 
@@ -42,6 +45,17 @@ export async function requireRestoredKeys(db: Reader): Promise<void> {
     throw new SettingsProblem(
       'The database has partners or users, but no key of the installation; restore the dump of its keys (docs/operations/backups.md), ' +
         'then try again. New keys could not open what is sealed, so none are created',
+    )
+}
+
+/** @throws SettingsProblem after a restore with keys from the other side of a rotation: no member would be found or be unique */
+async function requireKeyOfFingerprints(db: Reader): Promise<void> {
+  const { rows } = await sql`
+    select from member_fingerprint_key where number not in (select number from installation_key_uses)`.execute(db)
+  if (rows.length > 0)
+    throw new SettingsProblem(
+      'The members were dumped before a rotation of the key of fingerprints, and the keys after it, or the other way round; ' +
+        'restore a dump of the keys from the same side of the rotation (docs/operations/backups.md)',
     )
 }
 
@@ -111,6 +125,7 @@ export async function openKeys(
   const provider = await openProvider(source)
   if (provider === undefined || !rows.some(row => row.provider === provider.id))
     throw new SettingsProblem(missingKey(provider, { rows, source }))
+  await requireKeyOfFingerprints(db)
   return { provider, keys: await unwrapAll(rows, { provider, source, known: new Map() }) }
 }
 

@@ -139,7 +139,7 @@ const changes: Readonly<Record<KeyStage, string>> = {
   retired: 'Removing what is stored twice',
 }
 
-/** Waits for the transactions that rely on the stages as they are; see `pinFingerprints`. */
+/** Changes the stage of a key of fingerprints. Waits for the transactions that rely on the stages as they are; see `pinFingerprints`. */
 async function setStage(holder: Reader, { number, stage }: KeyUse): Promise<void> {
   for (;;) {
     try {
@@ -148,6 +148,8 @@ async function setStage(holder: Reader, { number, stage }: KeyUse): Promise<void
         await sql`set local lock_timeout = '200ms'`.execute(tx)
         await lockByName(tx, ...stagesLock)
         await sql`update installation_key_uses set stage = ${stage} where number = ${number}`.execute(tx)
+        if (stage === 'retired')
+          await sql`update member_fingerprint_key set number = ${await usedNumber(tx, 'fingerprints')}`.execute(tx)
       })
     } catch (error) {
       if (!isLockTimeout(error)) throw error

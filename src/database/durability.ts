@@ -33,3 +33,21 @@ export async function readArchiving(db: Reader): Promise<Archiving> {
       from pg_stat_archiver`.execute(db)
   return rows[0] ?? { isOn: false, archivedAt: null, failedAt: null }
 }
+
+/** The replicas that stream from the server, and whether commits wait for one of them. */
+export type Replication = {
+  isSynchronous: boolean
+  replicas: readonly { name: string; state: string | null; lagSeconds: number | null }[]
+}
+
+/** A backup in progress is not a replica. State and lag are hidden from a role without the rights of `pg_read_all_stats`. */
+export async function readReplication(db: Reader): Promise<Replication> {
+  const { rows } = await sql<{ isSynchronous: boolean }>`
+    select current_setting('synchronous_standby_names') <> '' as is_synchronous`.execute(db)
+  const { rows: replicas } = await sql<Replication['replicas'][number]>`
+    select application_name as name, sync_state as state, extract(epoch from replay_lag)::float8 as lag_seconds
+      from pg_stat_replication
+     where application_name not in ('pg_basebackup', 'pg_receivewal') and state is distinct from 'backup'
+     order by replay_lag nulls first`.execute(db)
+  return { isSynchronous: rows[0]?.isSynchronous === true, replicas }
+}

@@ -4,6 +4,7 @@ import { brakeInWords } from '../payouts/books/brakes.ts'
 import { overdueInWords } from '../retention/retention.ts'
 import { backupOverdue } from './overdue.ts'
 import { progressInWords } from './progress.ts'
+import { asynchronousInWords } from './server-checks.ts'
 import type { Asked, StatusFacts } from './status-facts.ts'
 import { stopInWords } from './stops.ts'
 
@@ -35,6 +36,7 @@ export type AttentionKind =
   | 'pausedPartner'
   | 'overdueBackup'
   | 'overdueRetention'
+  | 'asynchronousReplicas'
 
 /** Everything that needs manual action. */
 export function attentionOf(facts: StatusFacts, { retention, now }: Asked): Attention[] {
@@ -45,6 +47,7 @@ export function attentionOf(facts: StatusFacts, { retention, now }: Asked): Atte
   const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
   const backup = backupOverdue({ ...facts, now })
   const retentionSentence = overdueInWords(facts.overdueKinds, retention)
+  const asynchronous = asynchronousInWords(facts)
   const stuck = payouts.held.stuck + payouts.submitted.stuck
   const all = [
     mode === 'live' &&
@@ -122,6 +125,7 @@ export function attentionOf(facts: StatusFacts, { retention, now }: Asked): Atte
     ),
     backup !== undefined &&
       one('overdueBackup', { sentence: `${backup}; run midmonth backup recorded after each backup` }),
+    asynchronous !== undefined && one('asynchronousReplicas', { sentence: asynchronous }),
     retentionSentence !== undefined && one('overdueRetention', { sentence: retentionSentence }),
   ]
   return all.filter(each => each !== false)

@@ -1,5 +1,5 @@
 import type { Reader } from '../database/database.ts'
-import { readArchiving } from '../database/durability.ts'
+import { readArchiving, readReplication } from '../database/durability.ts'
 import { describeExcess } from '../database/grants.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
 import * as float from '../float/float.ts'
@@ -38,6 +38,7 @@ export async function readBooks(db: Reader, { mode, retention, now }: { mode: Mo
     membersWithoutKeys: await countMembersWithoutKeys(db),
     excess: await describeExcess(db),
     archiving: await readArchiving(db),
+    replication: await readReplication(db),
     defaultPartitions: await defaultPartitionsInUse(db),
     partners: await listStates(db),
     floats: await float.listAll(db),

@@ -1,4 +1,4 @@
-import type { Archiving } from '../database/durability.ts'
+import type { Archiving, Replication } from '../database/durability.ts'
 import type * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
 import type { listValidKeys } from '../partners/api-keys.ts'
@@ -60,6 +60,7 @@ export type DatabaseFacts = {
   /** The rights of the program's role beyond those it needs. */
   excess: string | undefined
   archiving: Archiving
+  replication: Replication
   /** The default partitions with rows. */
   defaultPartitions: readonly string[]
   partners: readonly PartnerState[]

@@ -25,6 +25,7 @@ const database: DatabaseFacts = {
   erasureJournal: { place: '/etc/midmonth/erasures.jsonl', unrecorded: 0, fault: undefined },
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
+  replication: { isSynchronous: false, replicas: [] },
   defaultPartitions: [],
   partners: [],
   floats: [],
@@ -142,6 +143,16 @@ test('a rail that cannot read returns is a warning', () => {
   expect(said('returns', { rails: [rail, bacs] })).toEqual([
     'warning: The rail bacs has no setting returns, so a payment that comes back stays paid, and the member does not get the money again',
   ])
+})
+
+test('replicas of a live installation that no commit waits for are a warning', () => {
+  const replicas = ['db-2', 'db-3'].map(name => ({ name, state: null, lagSeconds: null }))
+  const of = (isSynchronous: boolean, changes: Partial<SettingsFacts> = {}) =>
+    said('replication', { replication: { isSynchronous, replicas }, ...changes })
+  expect(said('replication', {})).toEqual([])
+  expect(of(true)).toEqual(['ok: Every commit waits for a replica'])
+  expect(of(false)[0]).toMatch(/^warning: All 2 replicas are asynchronous: after a failover, /)
+  expect(of(false, { mode: 'sandbox' })).toEqual([])
 })
 
 test('archiving is fine while it works, a warning when it fails, and a hint when it is off', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Gauge, Registry } from 'prom-client'
 import { readLastBackup } from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
-import { readArchiving } from '../database/durability.ts'
+import { readArchiving, readReplication } from '../database/durability.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
 import * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
@@ -35,7 +35,7 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
   return {
     databaseBytes: Number(database.bytes),
     clockOffsetMs: now.getTime() - database.at.getTime(),
-    replicas: await readReplicas(db),
+    replication: await readReplication(db),
     archiving: await readArchiving(db),
     defaultPartitions: await defaultPartitionsInUse(db),
     workers: await listWorkers(db),
@@ -60,16 +60,6 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
 }
 
 type Facts = Awaited<ReturnType<typeof readFacts>>
-
-/** The replicas that stream from the database; a backup in progress is not one of them. Their lag is hidden from a role without the rights of `pg_read_all_stats`. */
-async function readReplicas(db: Reader): Promise<{ name: string; state: string | null; lagSeconds: number | null }[]> {
-  const { rows } = await sql<{ name: string; state: string | null; lagSeconds: number | null }>`
-    select application_name as name, sync_state as state, extract(epoch from replay_lag)::float8 as lag_seconds
-      from pg_stat_replication
-     where application_name not in ('pg_basebackup', 'pg_receivewal') and state is distinct from 'backup'
-     order by replay_lag nulls first`.execute(db)
-  return rows
-}
 
 type Sample = { labels?: Record<string, string>; value: number }
 
@@ -250,7 +240,7 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     name: 'database_replicas',
     help: 'Replicas that stream from the database, by how their commits are waited for.',
     labels: ['state'],
-    of: ({ replicas }) =>
+    of: ({ replication: { replicas } }) =>
       countsOf(
         ['async', 'potential', 'sync', 'quorum', 'unknown'],
         replicas.map(({ state }) => state ?? 'unknown'),
@@ -260,10 +250,15 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     name: 'database_replica_lag_seconds',
     help: 'How far a replica is behind; of those with the same name, the one that is furthest behind.',
     labels: ['replica'],
-    of: ({ replicas }) =>
+    of: ({ replication: { replicas } }) =>
       replicas.flatMap(({ name, lagSeconds }) =>
         lagSeconds === null ? [] : [{ labels: { replica: name }, value: lagSeconds }],
       ),
+  },
+  {
+    name: 'database_replication_synchronous',
+    help: 'Whether commits wait for a replica; missing if there is none.',
+    of: ({ replication: { isSynchronous, replicas } }) => (replicas.length === 0 ? [] : one(isSynchronous ? 1 : 0)),
   },
   {
     name: 'database_wal_archiving_failed',

@@ -68,7 +68,7 @@ export const Findings = namedObject('Findings', {
   ),
 })
 
-/** The status as JSON. Brakes, costs to cover and overdue removals are among what needs attention. */
+/** The status as JSON. Brakes, costs to cover, overdue removals and replicas are among what needs attention. */
 export function statusOnWire({
   now,
   postgres,
@@ -80,6 +80,7 @@ export function statusOnWire({
   brakes: _brakes,
   uncovered: _uncovered,
   overdueKinds: _overdueKinds,
+  replication: _replication,
   ...status
 }: FoundStatus) {
   return {

@@ -1,5 +1,6 @@
-import type { Archiving } from '../database/durability.ts'
+import type { Archiving, Replication } from '../database/durability.ts'
 import { membersWithoutKeysInWords } from '../members/key-checks.ts'
+import type { Mode } from '../partners/partners.ts'
 import { overdueInWords } from '../retention/retention.ts'
 import type { KeyCopy } from '../sealing/key-copies.ts'
 import { type Check, type Facts, type Finds, hint, missing, warning } from './finding.ts'
@@ -97,8 +98,32 @@ export const serverChecks: readonly Check<Facts>[] = [
     fine: ({ lastBackupAt }) =>
       lastBackupAt === null ? '' : `The last backup was taken at ${lastBackupAt.toISOString()}`,
   },
+  {
+    name: 'replication',
+    find: facts => {
+      const sentence = asynchronousInWords(facts)
+      const command =
+        'psql "$DATABASE_OWNER_URL" --command "select application_name, state, sync_state from pg_stat_replication"'
+      return sentence === undefined ? null : warning({ sentence, command })
+    },
+    fine: ({ replication: { replicas, isSynchronous } }) =>
+      replicas.length > 0 && isSynchronous ? 'Every commit waits for a replica' : '',
+  },
   { name: 'archiving', find: ({ archiving }) => archivingOf(archiving), fine: archivingInWords },
 ]
+
+/** The warning about a live installation whose commits wait for none of its replicas; undefined if they do, or there is none. */
+export function asynchronousInWords({
+  mode,
+  replication: { isSynchronous, replicas },
+}: {
+  mode: Mode
+  replication: Replication
+}): string | undefined {
+  if (mode !== 'live' || isSynchronous || replicas.length === 0) return undefined
+  const subject = replicas.length === 1 ? 'The replica is' : `All ${replicas.length} replicas are`
+  return `${subject} asynchronous: after a failover, withdrawals that were acknowledged or paid may be missing; see docs/operations/high-availability.md`
+}
 
 function keyOf(name: string, copies: readonly KeyCopy[]): Finds {
   const stale = copies.filter(({ isComplete }) => !isComplete)

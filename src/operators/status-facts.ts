@@ -1,4 +1,5 @@
 import { type Reader, sql } from '../database/database.ts'
+import { readReplication } from '../database/durability.ts'
 import * as float from '../float/float.ts'
 import type { Currency } from '../kernel/money.ts'
 import type { Retention } from '../kernel/retention.ts'
@@ -54,6 +55,7 @@ export async function readStatusFacts(db: Reader, { mode, rails, retention, now 
     partners: partners.length,
     stopped,
     removals: await listLastRemovals(db),
+    replication: await readReplication(db),
     ...(await readOverdue(db, { retention, now })),
   }
 }

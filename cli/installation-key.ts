@@ -11,6 +11,7 @@ import {
   givenSettings,
   type KeySource,
   keySettingNames,
+  openProvider,
   placeOf,
 } from '../src/sealing/key-providers.ts'
 import { type Rotating, rotateFingerprints, rotateSealing } from '../src/sealing/rotation.ts'
@@ -39,13 +40,14 @@ installationKeyCommand
   .addHelpText('after', examples('installation-key list'))
   .action(async ({ json }: { json?: boolean }) => {
     await withKeys(async ({ db, keySource }) => {
-      const { provider } = await openKeys(db, keySource)
+      // Also without the key, or while its service is down: the list says which key is needed.
+      const configured = (await openProvider(keySource))?.id
       const copies = await listCopies(db)
       print(
         copies.map(copy => ({
           key: copy.provider,
-          place: copy.provider === provider.id ? placeOf(keySource) : null,
-          'in use': copy.provider === provider.id,
+          place: copy.provider === configured ? placeOf(keySource) : null,
+          'in use': copy.provider === configured,
           complete: copy.isComplete,
           created: copy.createdAt.toISOString(),
         })),

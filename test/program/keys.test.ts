@@ -118,6 +118,8 @@ test('a start without its key service says what is wrong and what to do, and sho
   expect(await start({ ...onVault, MIDMONTH_VAULT_ADDRESS })).toContain(
     `1 midmonth: Vault at ${MIDMONTH_VAULT_ADDRESS} cannot be`,
   )
+  const [key] = await keys(['list'], { ...database, ...onVault, MIDMONTH_VAULT_ADDRESS })
+  expect(key).toMatchObject({ key: vaultId, 'in use': true, complete: true })
   expect(await start({ ...onVault, MIDMONTH_VAULT_TOKEN: 'hvs.old' })).toContain(
     '2 midmonth: The key transit/midmonth at',
   )

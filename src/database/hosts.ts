@@ -62,7 +62,7 @@ class Primary {
   readonly #clients = new Map<pg.Client, Host>()
   #known: Host | undefined
   #search: Promise<Host> | undefined
-  #failedAt = Number.NEGATIVE_INFINITY
+  #searchedAt = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
   constructor(addresses: readonly string[]) {
@@ -92,27 +92,31 @@ class Primary {
   }
 
   #doubt(host: Host): void {
-    if (this.#known === host) this.#known = undefined
+    if (this.#known !== host) return
+    this.#known = undefined
+    this.#search = undefined
   }
 
-  /** @throws NoPrimary */
+  /**
+   * Joins a search that has just begun, even if it has failed. An older one may still be waiting for a host that hangs.
+   * @throws NoPrimary
+   */
   async #find(): Promise<Host> {
-    if (performance.now() - this.#failedAt < limits.searchMs) throw new NoPrimary()
-    this.#search ??= Promise.any(this.#hosts.map(probe))
-      .then(
+    if (this.#search === undefined || performance.now() - this.#searchedAt > limits.searchMs) {
+      this.#searchedAt = performance.now()
+      this.#search = Promise.any(this.#hosts.map(probe)).then(
         found => this.#adopt(found),
         () => {
-          this.#failedAt = performance.now()
           throw new NoPrimary()
         },
       )
-      .finally(() => {
-        this.#search = undefined
-      })
+    }
     return await this.#search
   }
 
   #adopt(found: Host): Host {
+    // Another search was faster.
+    if (this.#known !== undefined) return this.#known
     this.#known = found
     for (const [client, host] of this.#clients) if (host !== found) client.connection.stream.destroy()
     return found

@@ -10,6 +10,7 @@ import { createMachine, createNetwork, type Machine, output } from './machines.t
 // The files that docs/operations/high-availability.md tells operators to install, with their addresses.
 const files = fileURLToPath(new URL('../../../deploy/ha/', import.meta.url))
 const addresses = { 'db-1': '10.77.0.11', 'db-2': '10.77.0.12', 'db-3': '10.77.0.13' }
+const etcdAddresses = { 'etcd-1': '10.77.0.21', 'etcd-2': '10.77.0.22', 'etcd-3': '10.77.0.23' }
 const ownAddress = '10.77.0.1'
 const passwords = { SUPERUSER_PASSWORD: 'superuser', REPLICATION_PASSWORD: 'replication', REWIND_PASSWORD: 'rewind' }
 const appPassword = 'app'
@@ -18,7 +19,7 @@ const wholeMsMax = 120_000
 
 export type Member = { name: string; role: 'leader' | 'sync_standby' | 'replica'; state: string; timeline?: number }
 
-/** Three machines with etcd, Patroni and PostgreSQL, and an HAProxy on the drill's own. */
+/** Three machines with Patroni and PostgreSQL, three with etcd, and an HAProxy on the drill's. */
 export type Cluster = {
   machines: Machine[]
   /** How long Patroni's lease lasts. */
@@ -29,7 +30,7 @@ export type Cluster = {
   /** The machine that holds the lease. */
   primary(): Promise<Machine>
   syncStandby(): Promise<Machine>
-  /** Starts etcd and Patroni on a machine. */
+  /** Starts Patroni on a machine. */
   start(machine: Machine): void
   /** Waits until every machine follows the primary, one of them synchronously. */
   whole(): Promise<void>
@@ -60,11 +61,8 @@ export async function createCluster({ folder, logs }: { folder: string; logs: st
   const ttlSeconds = Number(/^ +ttl: (\d+)$/m.exec(readFileSync(path.join(files, 'patroni.yaml'), 'utf8'))?.[1])
 
   function start(machine: Machine): void {
-    const log = path.join(logs, `${machine.name}.log`)
-    const etcd = filled('etcd.env', { NAME: machine.name, ADDRESS: machine.address }).matchAll(/^(ETCD_\w+)=(.*)$/gm)
-    const env = Object.fromEntries([...etcd].map(([, name = '', value = '']) => [name, value]))
-    machine.start(['etcd'], { log, env: { ...env, ETCD_DATA_DIR: path.join(folder, machine.name, 'etcd') } })
-    machine.start(['patroni', path.join(folder, machine.name, 'patroni.yaml')], { log })
+    const config = path.join(folder, machine.name, 'patroni.yaml')
+    machine.start(['patroni', config], { log: path.join(logs, `${machine.name}.log`) })
   }
 
   async function members(): Promise<Member[]> {
@@ -123,6 +121,15 @@ export async function createCluster({ folder, logs }: { folder: string; logs: st
     }
   }
 
+  for (const [name, address] of Object.entries(etcdAddresses)) {
+    const machine = await createMachine(name, address)
+    const data = path.join(folder, name)
+    mkdirSync(data)
+    own(data, 0o700)
+    const settings = filled('etcd.env', { NAME: name, ADDRESS: address }).matchAll(/^(ETCD_\w+)=(.*)$/gm)
+    const env = Object.fromEntries([...settings].map(([, key = '', value = '']) => [key, value]))
+    machine.start(['etcd'], { log: path.join(logs, `${name}.log`), env: { ...env, ETCD_DATA_DIR: data } })
+  }
   for (const machine of machines) start(machine)
   const proxyLog = openSync(path.join(logs, 'haproxy.log'), 'a')
   spawn('haproxy', ['-db', '-f', path.join(files, 'haproxy.cfg')], { stdio: ['ignore', proxyLog, proxyLog] })

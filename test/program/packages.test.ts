@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { cp, mkdtemp, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -45,6 +46,24 @@ test('the bytes of a package are the same however often it is built', async () =
       (await readFile(path.join(again, name))).equals(Buffer.from(await (await fetch(addressOf(name))).arrayBuffer())),
     ).toBe(true)
   await rm(again, { recursive: true })
+})
+
+test('npm pack writes the same bytes of the SDK in another folder at another time', async () => {
+  const hashes: string[] = []
+  for (const [name, at] of [
+    ['a', new Date('2026-01-01')],
+    ['a-longer/path', new Date('2027-06-01')],
+  ] as const) {
+    const checkout = path.join(folder, name)
+    const source = path.join(checkout, 'packages/sdk')
+    await cp('packages/sdk', source, { recursive: true, filter: file => !file.endsWith('/dist') })
+    await symlink(path.resolve('node_modules'), path.join(checkout, 'node_modules'))
+    for (const file of await readdir(source, { recursive: true })) await utimes(path.join(source, file), at, at)
+    const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', checkout], { cwd: source })
+    const packed = await readFile(path.join(checkout, stdout.trim().split('\n').at(-1) ?? ''))
+    hashes.push(createHash('sha256').update(packed).digest('hex'))
+  }
+  expect(hashes[0]).toBe(hashes[1])
 })
 
 test.each(['midmonth-sdk-0.0.0.tgz', '../package.json', '%2e%2e/package.json', 'midmonth-sdk-0.1.0.tgz/', ''])(

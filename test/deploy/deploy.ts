@@ -53,7 +53,7 @@ function checkFiles(): void {
   for (const [name, { image, environment = {} }] of services) {
     expect(
       `the image of ${name} has an exact tag`,
-      /:(v?\d+\.\d+(\.\d+)?(-[a-z]+)?|\$\{MIDMONTH_VERSION:-\d+\.\d+\.\d+\})$/.test(image),
+      /:(v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?|\$\{MIDMONTH_VERSION:-\d+\.\d+\.\d+\})$/.test(image),
     )
     const unknown = Object.keys(environment).filter(key => key.startsWith('MIDMONTH_') && !(key in Settings.properties))
     expect(
@@ -95,7 +95,7 @@ function checkUnits(): void {
 }
 
 async function checkImage(): Promise<void> {
-  const base = /^ARG BASE=(\S+)$/m.exec(readFileSync(at('Dockerfile'), 'utf8'))?.[1] ?? ''
+  const base = /^ARG BASE=([^@\s]+)(@\S+)?$/m.exec(readFileSync(at('Dockerfile'), 'utf8'))?.[1] ?? ''
   const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-deploy-'))
   chmodSync(folder, 0o755)
   const image = 'localhost/midmonth-test'
@@ -105,7 +105,7 @@ async function checkImage(): Promise<void> {
   const postgres = await createPostgres({ folder, logs })
   try {
     if (!findBase(base, folder)) return
-    build(image, folder)
+    build(image, { base, folder })
     const bytes = (name: string) => Number(run('podman', ['image', 'inspect', '--format', '{{.Size}}', name]))
     const addedMb = Math.round((bytes(image) - bytes(base)) / 1e6)
     expect(`the image is ${addedMb} MB above its base, at most 250`, addedMb <= 250)
@@ -215,13 +215,15 @@ function findBase(base: string, folder: string): boolean {
 }
 
 /** Builds with the registry and the certificates that this machine is set up for. */
-function build(image: string, folder: string): void {
+function build(image: string, { base, folder }: { base: string; folder: string }): void {
   const registry = run('npm', ['config', 'get', 'registry']).trim()
   const certificates = process.env.NODE_EXTRA_CA_CERTS
   const npmrc = path.join(folder, 'npmrc')
   writeFileSync(npmrc, [`registry=${registry}`, ...(certificates ? ['cafile=/certificates.pem'] : [])].join('\n'))
   run('podman', [
     ...['build', '--isolation', 'chroot', '--network', 'host', '--format', 'docker', '--tag', image],
+    // Without the digest, which an image made here does not have.
+    ...['--build-arg', `BASE=${base}`],
     ...['--volume', `${npmrc}:/usr/local/etc/npmrc:ro`],
     ...(certificates ? ['--volume', `${certificates}:/certificates.pem:ro`] : []),
     '.',

@@ -21,6 +21,11 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./migrate.ts')).migrateCommand,
     },
     {
+      name: 'upgrade',
+      description: 'Rehearse an upgrade on a copy of the database. See docs/operations/upgrading.md.',
+      load: async () => (await import('./upgrade.ts')).upgradeCommand,
+    },
+    {
       name: 'status',
       description: 'Check the health of the database, workers, queue, payouts, floats and partners. Changes nothing.',
       load: async () => (await import('./status.ts')).statusCommand,

@@ -180,7 +180,7 @@ function factsOf(status: Status): string[] {
   const suspended = stopped.filter(each => each.suspended !== null)
   return [
     sheet({
-      database: `PostgreSQL ${status.database.postgres}, schema up to date`,
+      database: `PostgreSQL ${status.database.postgres}, schema ${status.database.schema}`,
       mode,
       bank: bank ?? 'none',
       workers: `${workers.filter(({ isAlive }) => isAlive).length} running`,

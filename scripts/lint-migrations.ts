@@ -6,7 +6,7 @@ import { listMigrations, migrationsFolder, parseMigration, type Step } from '../
 
 // Checks migrations with squawk, step by step, as `midmonth migrate` runs them. Arguments: folders; by default ours and the drill's.
 
-const drills = fileURLToPath(new URL('../test/upgrade/migrations/', import.meta.url))
+const drills = fileURLToPath(new URL('../test/drills/upgrade/migrations/', import.meta.url))
 const folders = process.argv.length > 2 ? process.argv.slice(2) : [migrationsFolder, drills]
 
 const excluded = [

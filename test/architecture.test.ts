@@ -515,6 +515,7 @@ const specialCommands: Record<string, string> = {
   'cli/doctor.ts': 'says what is wrong with a database on which operations cannot run',
   'cli/bundle.ts': 'says how an installation is on which operations cannot run',
   'cli/status.ts': 'must neither migrate nor need the installation’s key',
+  'cli/upgrade.ts': 'migrates a copy, on which operations do not run',
   'cli/ledger.ts': 'verifies the books without a worker',
   'cli/payout-archive.ts': 'opens a file on this machine with a key that no operation shows',
   'cli/payout-export.ts': 'writes a file, and records it as sent, in steps that survive a kill',

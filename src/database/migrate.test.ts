@@ -15,7 +15,7 @@ import { type StepReport, stepLimits } from './migration-steps.ts'
 import { readSchemaState } from './migrations.ts'
 
 // The migrations of each kind that the drill runs on a filled database under load.
-const kinds = fileURLToPath(new URL('../../test/upgrade/migrations/', import.meta.url))
+const kinds = fileURLToPath(new URL('../../test/drills/upgrade/migrations/', import.meta.url))
 
 const folders: string[] = []
 afterAll(() => {

@@ -97,3 +97,14 @@ export async function listOlderPrograms(
      order by 1`.execute(db)
   return rows
 }
+
+/** How many connections of programs there are, except this one. */
+export async function countPrograms(db: Reader): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count
+      from pg_stat_activity
+     where datname = current_database() and application_name ~ '^midmonth [0-9]{4}$' and pid <> pg_backend_pid()`.execute(
+    db,
+  )
+  return rows[0]?.count ?? 0
+}

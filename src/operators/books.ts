@@ -1,6 +1,7 @@
 import type { Reader } from '../database/database.ts'
 import { readArchiving, readReplication } from '../database/durability.ts'
 import { describeExcess } from '../database/grants.ts'
+import { readSchemaState } from '../database/migrations.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
 import * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
@@ -39,6 +40,7 @@ export async function readBooks(db: Reader, { mode, retention, now }: { mode: Mo
     excess: await describeExcess(db),
     archiving: await readArchiving(db),
     replication: await readReplication(db),
+    toContract: (await readSchemaState(db)).toContract,
     defaultPartitions: await defaultPartitionsInUse(db),
     partners: await listStates(db),
     floats: await float.listAll(db),

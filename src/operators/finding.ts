@@ -61,6 +61,8 @@ export type DatabaseFacts = {
   excess: string | undefined
   archiving: Archiving
   replication: Replication
+  /** The migrations whose last steps wait until no older program runs. */
+  toContract: readonly string[]
   /** The default partitions with rows. */
   defaultPartitions: readonly string[]
   partners: readonly PartnerState[]

@@ -25,6 +25,7 @@ const database: DatabaseFacts = {
   erasureJournal: { place: '/etc/midmonth/erasures.jsonl', unrecorded: 0, fault: undefined },
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
+  toContract: [],
   replication: { isSynchronous: false, replicas: [] },
   defaultPartitions: [],
   partners: [],
@@ -153,6 +154,13 @@ test('replicas of a live installation that no commit waits for are a warning', (
   expect(of(true)).toEqual(['ok: Every commit waits for a replica'])
   expect(of(false)[0]).toMatch(/^warning: All 2 replicas are asynchronous: after a failover, /)
   expect(of(false, { mode: 'sandbox' })).toEqual([])
+})
+
+test('migrations that wait to be contracted are a hint', () => {
+  expect(said('migrations', {})).toEqual([])
+  expect(said('migrations', { toContract: ['0002_more'] })).toEqual([
+    'hint: 0002_more keeps what only older versions need, so that you can go back to one',
+  ])
 })
 
 test('archiving is fine while it works, a warning when it fails, and a hint when it is off', () => {

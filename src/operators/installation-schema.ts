@@ -15,7 +15,10 @@ export const Status = namedObject('Status', {
   state: wordOf(['fine', 'needsAttention']),
   attention: Type.Array(Type.String(), { description: 'Everything that needs attention, one sentence each.' }),
   at: Instant,
-  database: namedObject('StatusDatabase', { postgres: Type.String(), schema: Type.String() }),
+  database: namedObject('StatusDatabase', {
+    postgres: Type.String(),
+    schema: Type.String({ description: 'Names migrations whose last steps wait for `midmonth migrate --contract`.' }),
+  }),
   mode: wordOf(['sandbox', 'live']),
   bank: nullable(wordOf(['simulated', 'connected'])),
   rails: Type.Array(namedObject('StatusRail', { name: Type.String(), currency: CurrencyCode })),
@@ -68,10 +71,14 @@ export const Findings = namedObject('Findings', {
   ),
 })
 
+const schemaInWords = (toContract: string[]) =>
+  ['up to date', ...(toContract.length > 0 ? [`to contract: ${toContract.join(', ')}`] : [])].join('; ')
+
 /** The status as JSON. Brakes, costs to cover, overdue removals and replicas are among what needs attention. */
 export function statusOnWire({
   now,
   postgres,
+  toContract,
   mode,
   rails,
   workers,
@@ -87,7 +94,7 @@ export function statusOnWire({
     state: attention.length === 0 ? 'fine' : 'needsAttention',
     attention: attention.map(({ sentence }) => sentence),
     at: now,
-    database: { postgres, schema: 'up to date' },
+    database: { postgres, schema: schemaInWords(toContract) },
     mode,
     bank: bankOf({ mode, rails }),
     rails: rails.map(({ name, currency }) => ({ name, currency })),

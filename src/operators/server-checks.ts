@@ -44,6 +44,17 @@ export const serverChecks: readonly Check<Facts>[] = [
     fine: ({ mode }) => (mode === 'sandbox' ? '' : 'Every month with events or transfers has its partition'),
   },
   {
+    name: 'migrations',
+    find: ({ toContract }) =>
+      toContract.length === 0
+        ? null
+        : hint({
+            sentence: `${toContract.join(' and ')} ${toContract.length === 1 ? 'keeps' : 'keep'} what only older versions need, so that you can go back to one`,
+            command: 'midmonth migrate --contract',
+          }),
+    fine: () => '',
+  },
+  {
     name: 'operators',
     find: ({ operators }) =>
       operators > 1

@@ -1,5 +1,6 @@
 import { type Reader, sql } from '../database/database.ts'
 import { readReplication } from '../database/durability.ts'
+import { readSchemaState } from '../database/migrations.ts'
 import * as float from '../float/float.ts'
 import type { Currency } from '../kernel/money.ts'
 import type { Retention } from '../kernel/retention.ts'
@@ -40,6 +41,7 @@ export async function readStatusFacts(db: Reader, { mode, rails, retention, now 
   }
   return {
     postgres: rows[0]?.version ?? 'unknown',
+    toContract: (await readSchemaState(db)).toContract,
     mode,
     rails,
     batchesToApprove: await batches.countWaiting(db),

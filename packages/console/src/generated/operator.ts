@@ -1425,6 +1425,7 @@ export type Status = {
 
 export type StatusDatabase = {
   postgres: string
+  /** Names migrations whose last steps wait for `midmonth migrate --contract`. */
   schema: string
 }
 

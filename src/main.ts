@@ -13,6 +13,7 @@ import { type AppRole, describeExcess } from './database/grants.ts'
 import { addressesOf } from './database/hosts.ts'
 import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
+import { requireOwnSessions } from './database/own-session.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import { type Listening, ListenProblem, listen } from './http/server/listening.ts'
@@ -90,6 +91,7 @@ export async function openDatabase(
   }
   try {
     await connectFirst(databases.pool, log)
+    await requireOwnSessions(databases.pool)
     await requireDurability(databases.db)
   } catch (error) {
     await close()

@@ -79,9 +79,7 @@ export function connect(
     application_name: programName,
     max: connectionsMax,
     connectionTimeoutMillis: isStarting ? startLimits.connectMsMax : limits.connectMsMax,
-    lock_timeout: limits.lockMsMax,
-    statement_timeout: limits.statementMsMax,
-    idle_in_transaction_session_timeout: limits.idleInTransactionMsMax,
+    onConnect: client => client.query(timeOuts(limits.lockMsMax)),
     // The worker listens on a connection that may be silent for hours, and firewalls forget silent connections.
     keepAlive: true,
     keepAliveInitialDelayMillis: limits.keepAliveMs,
@@ -162,11 +160,14 @@ const planSettings: Record<Lanes, string> = {
 const batchOptions = (lanes: Lanes): pg.PoolConfig => ({
   max: batchLimits.connectionsMax[lanes],
   maxLifetimeSeconds: batchLimits.planSecondsMax,
-  lock_timeout: batchLimits.lockMsMax,
   pipeline: true,
-  // Not set as connection options, because the options of a DATABASE_URL would replace them.
-  onConnect: client => client.query(planSettings[lanes]),
+  onConnect: client => client.query(`${timeOuts(batchLimits.lockMsMax)}; ${planSettings[lanes]}`),
 })
+
+// Not set as connection options: a pooler refuses or drops them, and the options of a DATABASE_URL would replace them.
+const timeOuts = (lockMsMax: number) =>
+  `set lock_timeout = ${lockMsMax}; set statement_timeout = ${limits.statementMsMax};
+   set idle_in_transaction_session_timeout = ${limits.idleInTransactionMsMax}`
 
 /** Opens a second, small pool to the same database for the job queue, which expects the driver's own types (`int8` as text). */
 export function openQueuePool(

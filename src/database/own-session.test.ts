@@ -1,0 +1,28 @@
+import pino from 'pino'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { readSettings } from '../config.ts'
+import { openDatabase } from '../main.ts'
+import { requireOwnSessions } from './own-session.ts'
+import { startPooler } from './pooler.fixture.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+test('sessions of PostgreSQL itself belong to one connection each, and have time-outs', async () => {
+  await requireOwnSessions(harness.pool)
+})
+
+test('a pooler that shares sessions between connections is refused at start', async () => {
+  const pooler = await startPooler(`${harness.host}/.s.PGSQL.5432`, harness)
+  onTestFinished(() => pooler.stop())
+  const settings = readSettings({
+    DATABASE_URL: `postgres://${harness.user}@127.0.0.1:${pooler.port}/${harness.database}`,
+  })
+  await expect(openDatabase(settings, pino({ level: 'silent' }))).rejects.toThrow(
+    'Cannot use the database at DATABASE_URL: a pooler shares sessions between connections, so time-outs and prepared statements are lost; set pool_mode = session',
+  )
+})

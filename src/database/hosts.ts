@@ -1,12 +1,13 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { Unavailable } from './errors.ts'
 
 const limits = {
-  // A host that does not say within this time whether it accepts writes counts as down; the next search asks it again.
+  // A host that does not say within this time whether it accepts writes counts as down. A search takes as long.
   answerMsMax: 1_000,
   // A frozen host, or one that is cut off, keeps its connections open: within this time they are noticed.
   checkMs: 3_000,
-  // Every request of an outage asks for the primary. So many searches would slow down the host that is becoming it.
+  // How often a search asks each host.
   searchMs: 250,
 }
 
@@ -62,7 +63,6 @@ class Primary {
   readonly #clients = new Map<pg.Client, Host>()
   #known: Host | undefined
   #search: Promise<Host> | undefined
-  #searchedAt = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
   constructor(addresses: readonly string[]) {
@@ -92,31 +92,29 @@ class Primary {
   }
 
   #doubt(host: Host): void {
-    if (this.#known !== host) return
-    this.#known = undefined
-    this.#search = undefined
+    if (this.#known === host) this.#known = undefined
   }
 
-  /**
-   * Joins a search that has just begun, even if it has failed. An older one may still be waiting for a host that hangs.
-   * @throws NoPrimary
-   */
+  /** @throws NoPrimary */
   async #find(): Promise<Host> {
-    if (this.#search === undefined || performance.now() - this.#searchedAt > limits.searchMs) {
-      this.#searchedAt = performance.now()
-      this.#search = Promise.any(this.#hosts.map(probe)).then(
-        found => this.#adopt(found),
-        () => {
-          throw new NoPrimary()
-        },
-      )
-    }
+    this.#search ??= this.#searchAgainAndAgain().finally(() => {
+      this.#search = undefined
+    })
     return await this.#search
   }
 
+  // A host that hangs must not delay the others, so each round begins without waiting for the one before.
+  async #searchAgainAndAgain(): Promise<Host> {
+    const { promise: found, resolve } = Promise.withResolvers<Host>()
+    for (let waitedMs = 0; waitedMs < limits.answerMsMax; waitedMs += limits.searchMs) {
+      for (const host of this.#hosts) probe(host).then(resolve, () => undefined)
+      const host = await Promise.race([found, pause(limits.searchMs)])
+      if (host !== undefined) return this.#adopt(host)
+    }
+    throw new NoPrimary()
+  }
+
   #adopt(found: Host): Host {
-    // Another search was faster.
-    if (this.#known !== undefined) return this.#known
     this.#known = found
     for (const [client, host] of this.#clients) if (host !== found) client.connection.stream.destroy()
     return found

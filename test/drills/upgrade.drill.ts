@@ -99,9 +99,18 @@ async function fill(url: string, say: (line: string) => void) {
   const past = { intents: seeded.intents, pending: 10_000 }
   const employer = await seedEmployer(url, { name: 'Acme Couriers', firstMember: 0, members: seeded.members, past })
   await withClient(url, async client => {
+    // The seeded ids begin with the time 0, and the worker would drop events as old as that.
+    await client.query(
+      `set session_replication_role = replica;
+       with moved as (delete from events returning *)
+       insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
+       select partner_id, first_id('evt', date_trunc('month', now())) || right(id, 16), type, resource_id, sequence, data, created_at, position
+         from moved;
+       set session_replication_role = default`,
+    )
     await client.query(
       `insert into request_log (partner_id, id, created_at, method, route, path, status, duration_ms, key_id, is_replayed, error_codes)
-       select $1, 'req_' || lpad(n::text, 26, '0'), now() - interval '1 day', 'GET', '/v1/tiers', '/v1/tiers', 200, 3, 'key_1', false, '{}'
+       select $1, first_id('req', now() - interval '1 day') || lpad(n::text, 16, '0'), now() - interval '1 day', 'GET', '/v1/tiers', '/v1/tiers', 200, 3, 'key_1', false, '{}'
          from generate_series(1, $2::integer) as n`,
       [employer.partnerId, seeded.intents * 2],
     )

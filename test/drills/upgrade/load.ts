@@ -107,7 +107,7 @@ export class Load {
       return { method: 'POST', path: '/v1/pay/withdrawals/intent', body, isIntent: true }
     }
     if (turn < 16) return { method: 'GET', path: `/v1/pay/members/${member}/balance` }
-    if (turn < 18) return { method: 'GET', path: '/v1/events?from=now' }
+    if (turn < 18) return { method: 'GET', path: '/v1/events?take=20' }
     if (turn < 19) return { method: 'PATCH', path: `/v1/members/${member}`, body: { lastName: `Okafor-${count}` } }
     const email = `new-${count}-${Math.random().toString(36).slice(2)}@example.com`
     return { method: 'POST', path: '/v1/members', body: { email, firstName: 'Ada', lastName: 'Obi', tier: 'Bronze' } }

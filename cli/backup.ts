@@ -1,14 +1,68 @@
-import { InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
+import { examples } from './help.ts'
 import { addServerOptions, OperatorCommand } from './operator-client.ts'
+import { countOf, print, printResult } from './print.ts'
+import { terminal, writeErrorLine } from './terminal.ts'
 
 const operations = () => import('../src/operators/installation-operations.ts')
 
-export const backupCommand = new OperatorCommand('backup', operations)
+export const backupCommand = new Command('backup')
 
 backupCommand
-  .command('recorded')
+  .command('take')
   .description(
-    'Record that a backup was taken. Call this from the backup script; status and doctor warn if the last backup is not recent.',
+    'Back up the embedded PostgreSQL to MIDMONTH_BACKUP_DIR while it runs, record the backup, and delete those older than MIDMONTH_BACKUP_DAYS. Call it daily.',
+  )
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('backup take'))
+  .action(async options => {
+    const [{ takeBackup }, { withDatabase }] = await Promise.all([
+      import('../src/backups/take.ts'),
+      import('./with-database.ts'),
+    ])
+    const taken = await withDatabase(async (db, settings, { database }) => {
+      const { systemClock } = await import('../src/main.ts')
+      const { recordChange } = await import('./actor.ts')
+      return await takeBackup(settings, {
+        embedded: database.embedded,
+        now: systemClock,
+        onStep: step => writeErrorLine(`${step} …`),
+        record: async at => {
+          const change = { action: 'backup.record', resourceId: at, details: {} } as const
+          await db.transaction().execute(tx => recordChange(tx, { partnerId: null, change, now: systemClock() }))
+        },
+      })
+    })
+    const { backup, expired } = taken
+    printResult(options, {
+      value: { backup: shown(backup), expired },
+      text: () =>
+        [
+          `Backed up to ${backup.folder} (${megabytes(backup.bytes)}), complete at ${backup.endedAt}.`,
+          `Deleted ${countOf(expired.backups.length, 'backup')} and ${countOf(expired.segments, 'WAL segment')} that are no longer kept. The oldest backup ended at ${expired.oldest}.`,
+        ].join('\n'),
+    })
+  })
+
+backupCommand
+  .command('list')
+  .description('List the complete backups in MIDMONTH_BACKUP_DIR, oldest first.')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('backup list', 'backup list --json'))
+  .action(async options => {
+    const [{ readSettings }, { listBaseBackups }, { requireBackupTarget }] = await Promise.all([
+      import('../src/config.ts'),
+      import('../src/backups/base-backups.ts'),
+      import('../src/backups/target.ts'),
+    ])
+    const backups = await listBaseBackups(requireBackupTarget(readSettings(terminal().env)))
+    print(backups.map(shown), options)
+  })
+
+const recording = new OperatorCommand('recorded', operations)
+recording
+  .description(
+    'Record that a backup was taken by another tool. Call this from the backup script; status and doctor warn if the last backup is not recent.',
   )
   .option('--at <instant>', 'when the backup began, for example 2026-03-31T02:00:00Z; by default now', instant)
   .examples('backup recorded', 'backup recorded --at 2026-03-31T02:00:00Z')
@@ -16,10 +70,44 @@ backupCommand
     (api, { at }) => api.recordBackup({ at }),
     backup => `Recorded a backup of ${backup.at}.`,
   )
+addServerOptions(recording)
+backupCommand.addCommand(recording)
 
-addServerOptions(backupCommand)
+const restored = new OperatorCommand('restored', () => import('../src/operators/restore-operations.ts'))
+restored
+  .description(
+    'Declare that the database was restored by another tool, so that nothing is sent to banks before they are compared. Call this after every restore, before the service starts.',
+  )
+  .option('--until <instant>', 'the last commit that was restored, for example 2026-03-31T09:55:00Z', instant)
+  .examples('backup restored', 'backup restored --until 2026-03-31T09:55:00Z')
+  .prints(
+    (api, { until: recoveredUntil }) => api.declareRestore({ recoveredUntil }),
+    ({ noticedAt }) => `Since ${noticedAt} nothing is sent to banks until midmonth payouts resume.`,
+  )
+addServerOptions(restored)
+backupCommand.addCommand(restored)
 
-function instant(text: string): string {
+function shown({
+  id,
+  systemIdentifier,
+  startedAt,
+  endedAt,
+  bytes,
+}: {
+  id: string
+  systemIdentifier: string
+  startedAt: string
+  endedAt: string
+  bytes: number
+}) {
+  return { id, server: systemIdentifier, started: startedAt, ended: endedAt, size: megabytes(bytes) }
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1_000_000)} MB`
+}
+
+export function instant(text: string): string {
   const at = new Date(text)
   const isInstant = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text)
   if (!isInstant || Number.isNaN(at.getTime()))

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { readSettings } from '../src/config.ts'
 import type { Migrated } from '../src/database/migrate.ts'
 import type { StepReport } from '../src/database/migration-steps.ts'
-import { migrateDatabase, openDatabase, warnOfMissingKeys } from '../src/main.ts'
+import { migrateDatabase, openDatabase, warnOfMissingKeys, warnOfRestore } from '../src/main.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { countOf, printResult } from './print.ts'
@@ -23,6 +23,7 @@ export const migrateCommand = new Command('migrate')
         contracts,
         onStep: report => writeErrorLine(stepInWords(report)),
       })
+      await warnOfRestore(database.db, { log })
       await warnOfMissingKeys(database.db, log)
       printResult(options, { value: migrated, text: () => resultInWords(migrated) })
     } finally {

@@ -27,6 +27,7 @@ const paymentsShown = 20
 const operations = async () => ({
   ...(await import('../src/operators/payout-operations.ts')),
   ...(await import('../src/operators/rail-operations.ts')),
+  ...(await import('../src/operators/restore-operations.ts')),
 })
 
 export const payoutsCommand = new OperatorCommand('payouts', operations)
@@ -211,6 +212,20 @@ for (const { verb, description } of [
 function isBatchId(text: string): text is PayoutBatchId {
   return isIdOf('payoutBatch', text)
 }
+
+payoutsCommand
+  .command('resume')
+  .description(
+    'Send payments again after the database was restored, once what the banks paid was compared with the restored books. Refused while an exception that was opened since is open, or a bank’s statement of the day of the restore is missing.',
+  )
+  .requiredOption('--note <text>', 'how you compared the banks', name({ lengthMax: 500 }))
+  .option('--without-statements', 'do not wait for statements')
+  .addOption(asOption())
+  .examples('payouts resume --note "imported the statements of 31 March; two exceptions decided"')
+  .prints(
+    (api, { note, withoutStatements }) => api.resumePayouts({ note, withoutStatements }),
+    ({ noticedAt }) => `Payments, which were stopped at ${noticedAt}, are sent again.`,
+  )
 
 payoutsCommand
   .command('outcome')

@@ -102,8 +102,14 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
     },
     {
       name: 'backup',
-      description: 'Record backups, so that a missing backup is noticed.',
+      description:
+        'Back up the embedded PostgreSQL, and record backups by other tools, so that a missing one is noticed.',
       load: async () => (await import('./backup.ts')).backupCommand,
+    },
+    {
+      name: 'restore',
+      description: 'Restore the embedded PostgreSQL from its backups, into an empty data folder.',
+      load: async () => (await import('./restore.ts')).restoreCommand,
     },
     {
       name: 'installation-key',

@@ -1350,6 +1350,28 @@ create table payout_rail_holds (
 );
 create unique index rail_is_held_once on payout_rail_holds (rail) where released_at is null;
 
+-- Each time the database was restored from a backup: what was sent to banks after the backup is not known here, so nothing is sent through
+-- any rail until a person has compared with the banks.
+create table restores (
+  sequence bigint generated always as identity primary key,
+  noticed_at timestamptz not null,
+  how text not null check (length(how) between 1 and 200),
+  -- The last commit that the backup has; null if that is unknown.
+  recovered_until timestamptz,
+  compared_at timestamptz,
+  compared_by text check (length(compared_by) between 1 and 200),
+  constraint compared_by_a_person check ((compared_at is null) = (compared_by is null))
+);
+
+-- Where a process last found the database, so that a restore by another tool is noticed.
+create table database_places (
+  one boolean primary key default true check (one),
+  system_identifier text not null,
+  database_oid bigint not null,
+  timeline text not null,
+  seen_at timestamptz not null
+);
+
 -- How far the reports of a rail have been read.
 create table rail_cursors (
   rail text collate "C" primary key,

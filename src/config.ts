@@ -184,12 +184,24 @@ export const Settings = Type.Object({
     description:
       'Path of the journal of erased members, by which a database that is restored from a backup erases them again; see docs/operations/erasure.md. All processes that serve the API need the same file. If empty, the file is `erasures.jsonl` in `MIDMONTH_STATE_DIR`, or, if that is empty too, beside the installation’s key file.',
   }),
+  MIDMONTH_BACKUP_DIR: Type.String({
+    default: '',
+    description:
+      'Folder for the backups of the embedded PostgreSQL and its WAL, on another disk or machine; see docs/operations/backups.md. Every process and command needs the same setting.',
+  }),
+  MIDMONTH_BACKUP_RECIPIENTS: Type.String({
+    default: '',
+    pattern: '^(age1[0-9a-z]+(,age1[0-9a-z]+)*)?$',
+    examples: ['the public key that age-keygen prints: age1…'],
+    description:
+      'Comma-separated public keys of [age](https://age-encryption.org), for which the backups in `MIDMONTH_BACKUP_DIR` are encrypted. Only their private keys, which Midmonth never needs for a backup, can restore one.',
+  }),
   MIDMONTH_BACKUP_DAYS: Type.Integer({
     default: 35,
     minimum: 1,
     maximum: 3_650,
     description:
-      'How many days your backups of the database are kept, at most. The program deletes no backup; the receipt of an erasure names the day on which the last one with the member’s data is gone.',
+      'How many days your backups of the database are kept, at most. `midmonth backup take` deletes older ones from `MIDMONTH_BACKUP_DIR`; others are yours to delete. The receipt of an erasure names the day on which the last one with the member’s data is gone.',
   }),
   MIDMONTH_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',

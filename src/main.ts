@@ -1,14 +1,17 @@
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { EmbeddedPostgres } from '@midmonth/embedded-postgres'
+import type { EmbeddedPostgres, Restoring, WalCommands } from '@midmonth/embedded-postgres'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import type { RestorePlan } from './backups/restore.ts'
+import type { BackupTarget } from './backups/sealed.ts'
+import { backupTargetOf } from './backups/target.ts'
 import { defaultHealthPort, type Settings, SettingsProblem } from './config.ts'
 import { type Connection, connect, connectFirst, type Databases } from './database/connect.ts'
 import type { Db } from './database/database.ts'
 import { requireDurability } from './database/durability.ts'
-import { startEmbeddedPostgres } from './database/embedded.ts'
+import { beginRestore, startEmbeddedPostgres } from './database/embedded.ts'
 import { type AppRole, describeExcess } from './database/grants.ts'
 import { addressesOf } from './database/hosts.ts'
 import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
@@ -25,11 +28,12 @@ import { countMembersWithoutKeys, membersWithoutKeysInWords } from './members/ke
 import type { MetricsSource } from './metrics/metrics-source.ts'
 import type { Installation, InstallationContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
+import { findRestore, noticeRestore, restoreInWords } from './payouts/books/restores.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import { banksOn, fileRailsOf, type Rail } from './payouts/channels/rail.ts'
 import { openSimulatedBank } from './payouts/registry.ts'
 import { RequestLog } from './requests/recorder.ts'
-import { ensureInstallationKey, openSealer, requireRestoredKeys } from './sealing/installation-keys.ts'
+import { ensureInstallationKey, openSealer, refuseUsed, requireRestoredKeys } from './sealing/installation-keys.ts'
 import { describeKey, type KeySource, keySourceOf } from './sealing/key-providers.ts'
 import { rotationOf, unfinishedRotations } from './sealing/rotation.ts'
 import type { Sealer } from './sealing/sealer.ts'
@@ -45,6 +49,8 @@ export type Database = Databases & {
   /** Connects as the role that owns the database. Only for migrations. */
   ownerConnection: Connection
   appRole: AppRole
+  /** The embedded PostgreSQL; undefined with DATABASE_URL. */
+  embedded: EmbeddedPostgres | undefined
   /** The data directory of the embedded PostgreSQL; undefined with DATABASE_URL. */
   dataDir: string | undefined
   /** Where the installation's key is. */
@@ -57,6 +63,7 @@ export type Database = Databases & {
  * Opens the configured database, or the embedded PostgreSQL, which is shared if another process is already running it.
  * @param options.mayCreate false for a command that only reads and must not create an embedded database
  * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
+ * @param options.restored the embedded database to recover instead, in a folder beside the configured one
  * @param options.isStarting whether connecting may take a minute; false for a command that reports whether the database answers
  * @throws Error with a message for the operator
  */
@@ -66,15 +73,18 @@ export async function openDatabase(
   {
     as = 'app',
     mayCreate = true,
+    restored,
     isStarting = true,
-  }: { as?: 'app' | 'owner'; mayCreate?: boolean; isStarting?: boolean } = {},
+  }: { as?: 'app' | 'owner'; mayCreate?: boolean; restored?: Restored; isStarting?: boolean } = {},
 ): Promise<Database> {
   if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
       'DATABASE_OWNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
     )
-  const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
-  const dataDir = embedded?.dataDir ?? path.join(checkoutDir, 'data')
+  const target = backupTargetOf(settings)
+  const embedded =
+    settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate, target, restored }) : undefined
+  const dataDir = restored?.restoring.configuredDir ?? embedded?.dataDir ?? path.join(checkoutDir, 'data')
   const keySource = keySourceOf(settings, { dataDir })
   const erasures = erasureSettingsOf(settings, { keySource, dataDir })
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
@@ -104,7 +114,7 @@ export async function openDatabase(
   return {
     ...databases,
     ...{ ownerConnection, appRole: appRoleOf(appConnection) },
-    ...{ dataDir: embedded?.dataDir, keySource, erasures, psqlHint: embedded?.psqlHint, close },
+    ...{ embedded, dataDir: embedded?.dataDir, keySource, erasures, psqlHint: embedded?.psqlHint, close },
   }
 }
 
@@ -125,18 +135,62 @@ function firstOf(connection: Connection): Connection | undefined {
   return typeof connection === 'string' ? addressesOf(connection)[0] : connection
 }
 
+/** A backup that is being restored. @property isKept false if it is only looked at: it must leave no trace in the archive */
+export type Restored = { plan: RestorePlan; restoring: Restoring; isKept: boolean }
+
 async function openEmbedded(
-  { MIDMONTH_DATA_DIR: dataDir }: Settings,
-  { log, mayCreate }: { log: Logger; mayCreate: boolean },
+  settings: Settings,
+  {
+    log,
+    mayCreate,
+    target,
+    restored,
+  }: { log: Logger; mayCreate: boolean; target: BackupTarget | undefined; restored: Restored | undefined },
 ): Promise<EmbeddedPostgres> {
+  const isArchived = target !== undefined && (restored === undefined || restored.isKept)
+  const archive: WalCommands = isArchived
+    ? {
+        async archive(segment, source) {
+          // Loaded late: most commands archive nothing.
+          const { archiveSegment } = await import('./backups/wal-archive.ts')
+          await archiveSegment(target, { segment, source })
+        },
+      }
+    : {}
+  const wal = { ...archive, ...restored?.plan.wal }
+  const folder = restored?.restoring.dataDir ?? settings.MIDMONTH_DATA_DIR
   return await startEmbeddedPostgres({
     mayCreate,
+    onCreate: dataDir => refuseUsed(keySourceOf(settings, { dataDir })),
     checkoutDir,
-    ...(dataDir === '' ? {} : { dataDir }),
+    ...(folder === '' ? {} : { dataDir: folder }),
+    ...(Object.keys(wal).length === 0 ? {} : { wal }),
+    settings: restored?.plan.settings ?? {},
     onProgress: step => log.info(step),
     onLost: reason => log.error({ reason }, 'lost PostgreSQL: restarting it'),
     onBack: () => log.info('PostgreSQL is back'),
   })
+}
+
+/**
+ * Restores the embedded database in a folder beside the configured one, and opens it there.
+ * @param options.beside leaves the configured database as it is; otherwise there must be none
+ */
+export async function openRestored(
+  settings: Settings,
+  log: Logger,
+  { plan, beside }: { plan: RestorePlan; beside: boolean },
+): Promise<{ database: Database; restoring: Restoring }> {
+  const { MIDMONTH_DATA_DIR: dataDir } = settings
+  const where = { checkoutDir, ...(dataDir === '' ? {} : { dataDir }) }
+  const restoring = await beginRestore({ ...where, beside, fill: plan.fill })
+  try {
+    const restored = { plan, restoring, isKept: !beside }
+    return { database: await openDatabase(settings, log, { restored }), restoring }
+  } catch (error) {
+    restoring.remove()
+    throw error
+  }
 }
 
 /**
@@ -165,7 +219,9 @@ export async function migrateDatabase(
 
 /**
  * Ensures that the schema is up to date, opens the installation's key, and erases the members again that a restored database still has.
+ * Holds all rails if the database was restored.
  * @param mayMigrate false if the operator migrates, with `midmonth migrate`
+ * @param recoveredUntil the last commit of the backup that was just restored
  * @throws Error with a message for the operator
  */
 export async function prepare(
@@ -173,8 +229,9 @@ export async function prepare(
   {
     mayMigrate,
     log,
+    recoveredUntil = null,
     onProgress = () => undefined,
-  }: { mayMigrate: boolean; log: Logger; onProgress?: (step: string) => void },
+  }: { mayMigrate: boolean; log: Logger; recoveredUntil?: Date | null; onProgress?: (step: string) => void },
 ): Promise<Sealer> {
   if (mayMigrate) {
     const owner = connect(ownerConnection, { log, connectionsMax: ownerConnectionsMax, isStarting: true })
@@ -188,6 +245,7 @@ export async function prepare(
     }
   }
   await requireSchema(db)
+  await warnOfRestore(db, { log, recoveredUntil })
   const sealer = await openSealer(db, keySource, {
     onStale: error =>
       log.error(
@@ -205,6 +263,16 @@ export async function prepare(
   await mendJournal(db, { erasures, log })
   await warnOfMissingKeys(db, log)
   return sealer
+}
+
+/** Notices that the database was restored, and warns until the banks are compared: nothing is sent to them meanwhile. */
+export async function warnOfRestore(
+  db: Db,
+  { log, recoveredUntil = null }: { log: Logger; recoveredUntil?: Date | null },
+): Promise<void> {
+  await noticeRestore(db, { recoveredUntil, now: systemClock() })
+  const restore = await findRestore(db)
+  if (restore !== undefined) log.warn({ noticedAt: restore.noticedAt }, restoreInWords(restore))
 }
 
 /** Warns of members who were restored without their keys. Best effort: looking must not block a start. */

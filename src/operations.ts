@@ -25,6 +25,7 @@ import type { InstallationContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
 import { payoutOperations } from './operators/payout-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
+import { restoreOperations } from './operators/restore-operations.ts'
 import { revenueOperations } from './operators/revenue-operations.ts'
 import { operatorTierOperations } from './operators/tier-operations.ts'
 import { operatorWithdrawalOperations } from './operators/withdrawal-operations.ts'
@@ -78,6 +79,7 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...floatOperations,
   ...keyOperations,
   ...railOperations,
+  ...restoreOperations,
   ...revenueOperations,
   ...invoiceOperations,
   ...journalOperations,

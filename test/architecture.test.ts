@@ -41,6 +41,7 @@ const isHttpLayer = (room: string) => ['http', 'site'].includes(room)
 
 const books = ['ledger', 'events', 'audit-log', 'idempotency', 'metadata', 'tabular']
 const slices = [
+  'backups',
   'bank-accounts',
   'closing',
   'data-export',
@@ -248,6 +249,8 @@ const owners: Record<string, string> = {
   payout_batch_copies: 'payouts',
   payout_batch_endings: 'payouts',
   payout_rail_holds: 'payouts',
+  restores: 'payouts',
+  database_places: 'payouts',
   payout_exceptions: 'payouts',
   payout_proposals: 'payouts',
   payout_rules: 'payouts',
@@ -512,6 +515,8 @@ const specialCommands: Record<string, string> = {
   'cli/banner.ts': 'shows where the started service is reached',
   'cli/console-set-up.ts': 'makes the link by which the first operator signs in',
   'cli/sandbox-key.ts': 'makes the key of the demo, which a sandbox shows when it starts',
+  'cli/backup.ts': 'copies the files of the embedded server',
+  'cli/restore.ts': 'restores the files of the embedded server, on which no operation can run',
   'cli/doctor.ts': 'says what is wrong with a database on which operations cannot run',
   'cli/bundle.ts': 'says how an installation is on which operations cannot run',
   'cli/status.ts': 'must neither migrate nor need the installation’s key',

@@ -30,6 +30,8 @@ export type Cluster = {
   pgdata: string
   /** The FIFO that every process using the server holds open for writing. */
   usersFifo: string
+  /** Where the server leaves its requests to archive or restore its WAL. Exists if its WAL is archived. */
+  requestsDir: string
   socketDir: string
   logFile: string
   /** The folder with bin/postgres. */
@@ -43,6 +45,7 @@ export type Cluster = {
  */
 export async function prepareCluster({
   mayCreate = true,
+  onCreate = () => undefined,
   onProgress = () => undefined,
   ...options
 }: {
@@ -50,6 +53,7 @@ export async function prepareCluster({
   dataDir?: string
   checkoutDir: string
   mayCreate?: boolean
+  onCreate?: (dataDir: string) => void
   onProgress?: (step: string) => void
 }): Promise<Cluster> {
   const binariesPackage = findPackage()
@@ -57,6 +61,7 @@ export async function prepareCluster({
   const { dataDir, user } = await chooseDataDir(options, pgdataName)
   if (!mayCreate && !existsSync(join(dataDir, pgdataName, 'PG_VERSION')))
     throw new EmbeddedPostgresProblem(`There is no database in ${dataDir} yet: npm start creates one`)
+  if (!existsSync(join(dataDir, pgdataName, 'PG_VERSION'))) onCreate(dataDir)
   sweep(dataDir)
   const binaries = await prepareBinaries(binariesPackage, { dataDir, user, onProgress })
   const { names } = options
@@ -65,6 +70,7 @@ export async function prepareCluster({
     dataDir,
     pgdata: join(dataDir, pgdataName),
     usersFifo: join(dataDir, `${pgdataName}.users`),
+    requestsDir: join(dataDir, `${pgdataName}.requests`),
     // A socket path must not exceed 107 bytes, but the path of a data folder may.
     socketDir: `/tmp/${names.app}-${sha256(dataDir).slice(0, 12)}`,
     logFile: join(dataDir, 'postgresql.log'),
@@ -90,7 +96,7 @@ export async function prepareCluster({
  * Chooses the data folder. If the operator configured one, only that folder is tried. Otherwise, returns the first that the
  * server's user can reach: `data` in the checkout, or this checkout's own folder below /var/lib.
  */
-async function chooseDataDir(
+export async function chooseDataDir(
   { names, dataDir, checkoutDir }: { names: Names; dataDir?: string; checkoutDir: string },
   pgdataName: string,
 ): Promise<{ dataDir: string; user: ServerUser }> {
@@ -192,7 +198,7 @@ async function initialise({ names, dataDir, pgdata, binaries, user }: Cluster): 
   }
 }
 
-function syncFolder(folder: string): void {
+export function syncFolder(folder: string): void {
   const fd = openSync(folder, 'r')
   fsyncSync(fd)
   closeSync(fd)

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { prepareCluster } from './cluster.ts'
+import { isArchived, requestSettings, serveRequests, type WalCommands } from './requests.ts'
 import type { Names } from './roles.ts'
 import { acquireLease, connectionTo, endConnection, joinOrStart, releaseLease } from './server.ts'
 
@@ -14,8 +15,12 @@ export type EmbeddedPostgres = {
   connection: Connection
   /** The same connection as the role that owns the database, for migrations. */
   ownerConnection: Connection
+  /** The same connection as the superuser of the server, for backups. */
+  superuserConnection: Connection
   /** The data folder in use. */
   dataDir: string
+  /** The folder of the database cluster in it, PGDATA. */
+  pgdata: string
   /** A command for operators to query the database with a read-only role. */
   psqlHint: string
   /**
@@ -31,14 +36,18 @@ export type EmbeddedPostgres = {
  * @param options.dataDir the folder that the operator configured; by default `data` in the checkout, or a folder below /var/lib
  *   if PostgreSQL's user cannot enter the checkout
  * @param options.mayCreate false for a read-only command: throws if there is no database
+ * @param options.onCreate called before a database is created; throws to refuse that
  * @param options.settings for postgres; ignored if the server is already running
+ * @param options.wal archives the WAL of the server, or restores it: then the cluster is in recovery, however long that takes. Once the
+ *   WAL of a cluster is archived, each later start archives it too, and keeps segments until a process serves that
  * @param options.onProgress called before each step that takes noticeable time
  * @param options.onLost called when the server is lost, and after each failed attempt to restart it
  * @param options.onBack called when a lost server responds again
  * @throws EmbeddedPostgresProblem
  */
 export async function startEmbeddedPostgres({
-  settings = {},
+  settings: given = {},
+  wal,
   onProgress = () => undefined,
   onLost = () => undefined,
   onBack = () => undefined,
@@ -48,19 +57,30 @@ export async function startEmbeddedPostgres({
   dataDir?: string
   checkoutDir: string
   mayCreate?: boolean
+  onCreate?: (dataDir: string) => void
   settings?: Record<string, string>
+  wal?: WalCommands
   onProgress?: (step: string) => void
   onLost?: (reason: string) => void
   onBack?: () => void
 }): Promise<EmbeddedPostgres> {
   const cluster = await prepareCluster({ ...where, onProgress })
+  const isRestoring = wal?.restore !== undefined
+  const archives = wal?.archive !== undefined || (!isRestoring && isArchived(cluster))
+  const settings = {
+    ...(isRestoring || archives ? requestSettings(cluster, { restores: isRestoring, archives }) : {}),
+    ...given,
+  }
   const lease = acquireLease(cluster)
+  const serving = wal && serveRequests(cluster, wal)
   const leaving = new AbortController()
+  const joining = { lease, settings, isRestoring, leaving: leaving.signal, onProgress }
   let watch: pg.Client
   try {
-    watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal, onProgress })
+    watch = await joinOrStart(cluster, joining)
   } catch (problem) {
     await releaseLease(cluster, lease)
+    await serving?.stop()
     throw problem
   }
 
@@ -72,7 +92,9 @@ export async function startEmbeddedPostgres({
   return {
     connection: connectionTo(cluster, 'app'),
     ownerConnection: connectionTo(cluster, 'owner'),
+    superuserConnection: connectionTo(cluster, 'superuser'),
     dataDir: cluster.dataDir,
+    pgdata: cluster.pgdata,
     psqlHint: `psql -h ${host} -p ${port} -U ${user} ${database}`,
     stop() {
       stopping ??= stop()
@@ -84,7 +106,9 @@ export async function startEmbeddedPostgres({
     leaving.abort()
     await rejoining
     await endConnection(watch)
+    // The server archives the rest of its WAL before it ends.
     await releaseLease(cluster, lease)
+    await serving?.stop()
   }
 
   function rejoinWhenLost(): void {
@@ -102,7 +126,7 @@ export async function startEmbeddedPostgres({
     onLost(reason)
     for (let pauseMs = 100; !leaving.signal.aborted; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
       try {
-        watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal, onProgress })
+        watch = await joinOrStart(cluster, joining)
         rejoinWhenLost()
         onBack()
         return

@@ -1,5 +1,7 @@
 export { findPackage, prepareBinaries } from './binaries.ts'
 export { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
 export { EmbeddedPostgresProblem, useOwnServer } from './problem.ts'
+export type { WalCommands } from './requests.ts'
+export { beginRestore, type Restoring } from './restore.ts'
 export { firstCommands, type Names, superuser } from './roles.ts'
 export { asUser, isRoot, run, serverUser } from './server-user.ts'

@@ -20,7 +20,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { type Cluster, ensureSocketDir } from './cluster.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
-import type { Names } from './roles.ts'
+import { type Names, superuser } from './roles.ts'
 import { asUser, isRoot } from './server-user.ts'
 
 // The server runs exactly as long as a process uses it. Each such process holds a lease: an open FIFO for writing, which the
@@ -103,10 +103,19 @@ export async function joinOrStart(
   {
     lease,
     settings,
+    isRestoring = false,
     leaving,
     onProgress,
-  }: { lease: Lease; settings: Record<string, string>; leaving: AbortSignal; onProgress: (step: string) => void },
+  }: {
+    lease: Lease
+    settings: Record<string, string>
+    isRestoring?: boolean
+    leaving: AbortSignal
+    onProgress: (step: string) => void
+  },
 ): Promise<pg.Client> {
+  // The recovery of a day's WAL can take an hour.
+  const busyMsMax = isRestoring ? Number.POSITIVE_INFINITY : limits.busyMsMax
   const began = performance.now()
   let lastBusyAt = began
   let starting: Start | undefined
@@ -123,15 +132,17 @@ export async function joinOrStart(
     }
     const pid = postmasterPid(cluster)
     if (starting?.hasEnded) starting = starting.outcome()
-    if (starting === undefined && pid === undefined && !isWatched(lease)) starting = start(cluster, settings)
+    if (starting === undefined && pid === undefined && !isWatched(lease))
+      starting = start(cluster, { settings, isRestoring })
     const now = performance.now()
     if (answer.isBusy) lastBusyAt = now
     if (!isNoticed && now - began > limits.noticeMs) {
       isNoticed = true
-      onProgress(`waiting for PostgreSQL, for at most ${limits.busyMsMax / 1_000} s (${answer.message})`)
+      const atMost = isRestoring ? '' : `, for at most ${busyMsMax / 1_000} s`
+      onProgress(`waiting for PostgreSQL${atMost} (${answer.message})`)
     }
     const isAbsent = pid === undefined && starting === undefined
-    if (now - lastBusyAt > (isAbsent ? limits.absentMsMax : limits.silentMsMax) || now - began > limits.busyMsMax) {
+    if (now - lastBusyAt > (isAbsent ? limits.absentMsMax : limits.silentMsMax) || now - began > busyMsMax) {
       throw unreachableProblem(cluster, { pid, waitedMs: now - began, answer: answer.message })
     }
     await pause(pauseMs, undefined, { signal: leaving })
@@ -177,8 +188,9 @@ function refcounted(client: pg.Client) {
 }
 
 /** The connection settings of a role. Every field is set, because pg takes missing ones from PG* variables. */
-export function connectionTo({ socketDir, names }: Cluster, role: keyof Names['roles']) {
-  return { host: socketDir, port: 5432, user: names.roles[role], database: names.database, ssl: false } as const
+export function connectionTo({ socketDir, names }: Cluster, role: keyof Names['roles'] | 'superuser') {
+  const user = role === 'superuser' ? superuser : names.roles[role]
+  return { host: socketDir, port: 5432, user, database: names.database, ssl: false } as const
 }
 
 type Refusal = { isBusy: boolean; message: string }
@@ -246,7 +258,10 @@ const keeper = `
   kill -KILL "$watch"
 `
 
-function start(cluster: Cluster, settings: Record<string, string>): Start {
+function start(
+  cluster: Cluster,
+  { settings, isRestoring }: { settings: Record<string, string>; isRestoring: boolean },
+): Start {
   const { logFile, pgdata, socketDir, binaries } = cluster
   removeStaleLock(join(pgdata, 'postmaster.pid'), pgdata)
   removeStaleLock(join(socketDir, '.s.PGSQL.5432.lock'), pgdata)
@@ -267,11 +282,11 @@ function start(cluster: Cluster, settings: Record<string, string>): Start {
     hasEnded: false,
     outcome() {
       const said = readFrom(logFile, logStart)
-      // A concurrent start was first; processes of a crashed server are still ending; the server ran and has ended; or the last
+      // Unless a recovery has failed, which it would again: a concurrent start was first; processes of a crashed server are still ending; the server ran and has ended; or the last
       // user of the previous server has just removed the socket's folder.
       const passing =
         /lock file .* (already exists|is empty)|is still in use|database system is (ready|shut down)|\.lock": No such file/
-      if (passing.test(said)) return
+      if (passing.test(said) && !isRestoring) return
       throw new EmbeddedPostgresProblem(`PostgreSQL in ${cluster.dataDir} does not start: ${endOf(said)}`)
     },
   }

@@ -51,3 +51,8 @@ export async function readReplication(db: Reader): Promise<Replication> {
      order by replay_lag nulls first`.execute(db)
   return { isSynchronous: rows[0]?.isSynchronous === true, replicas }
 }
+
+/** Whether archiving has failed since it last succeeded. */
+export function isArchivingFailing({ isOn, archivedAt, failedAt }: Archiving): boolean {
+  return isOn && failedAt !== null && (archivedAt === null || failedAt > archivedAt)
+}

@@ -1,7 +1,9 @@
 import {
+  beginRestore as begin,
   type EmbeddedPostgres,
   EmbeddedPostgresProblem,
   type Names,
+  type Restoring,
   startEmbeddedPostgres as start,
   useOwnServer,
 } from '@midmonth/embedded-postgres'
@@ -26,4 +28,9 @@ export async function startEmbeddedPostgres(
     if (!(error instanceof EmbeddedPostgresProblem) || !error.message.endsWith(useOwnServer)) throw error
     throw new EmbeddedPostgresProblem(`${error.message} (set DATABASE_URL)`, { cause: error })
   }
+}
+
+/** Like `beginRestore` of the embedded PostgreSQL, with our names. */
+export async function beginRestore(options: Omit<Parameters<typeof begin>[0], 'names'>): Promise<Restoring> {
+  return await begin({ ...options, names })
 }

@@ -83,6 +83,13 @@ export type DB = {
     currency: Currency
     bankFileId: string
   }
+  databasePlaces: {
+    one: Generated<boolean>
+    systemIdentifier: string
+    databaseOid: bigint
+    timeline: string
+    seenAt: Date
+  }
   disclosures: {
     partnerId: string | null
     id: string
@@ -737,6 +744,14 @@ export type DB = {
     isReplayed: boolean
     errorCodes: string[]
     resourceId: string | null
+  }
+  restores: {
+    sequence: Generated<bigint>
+    noticedAt: Date
+    how: string
+    recoveredUntil: Date | null
+    comparedAt: Date | null
+    comparedBy: string | null
   }
   sandboxClockMoves: {
     partnerId: string

@@ -1,6 +1,8 @@
+import { isArchivingFailing } from '../database/durability.ts'
 import { inWords } from '../kernel/money.ts'
 import { ago, countOf, duration } from '../kernel/text.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
+import { restoreInWords } from '../payouts/books/restores.ts'
 import { overdueInWords } from '../retention/retention.ts'
 import { backupOverdue } from './overdue.ts'
 import { progressInWords } from './progress.ts'
@@ -21,6 +23,7 @@ const limits = {
 export type Attention = { kind: AttentionKind; subject: string | null; sentence: string; notice: string }
 
 export type AttentionKind =
+  | 'restored'
   | 'noBank'
   | 'noWorker'
   | 'lateTasks'
@@ -34,6 +37,7 @@ export type AttentionKind =
   | 'lowFloat'
   | 'uncoveredFloat'
   | 'pausedPartner'
+  | 'failingArchive'
   | 'overdueBackup'
   | 'overdueRetention'
   | 'asynchronousReplicas'
@@ -50,6 +54,10 @@ export function attentionOf(facts: StatusFacts, { retention, now }: Asked): Atte
   const asynchronous = asynchronousInWords(facts)
   const stuck = payouts.held.stuck + payouts.submitted.stuck
   const all = [
+    facts.restore !== undefined &&
+      one('restored', {
+        sentence: `${restoreInWords(facts.restore)}; see docs/operations/backups.md, then run midmonth payouts resume`,
+      }),
     mode === 'live' &&
       facts.rails.length === 0 &&
       one('noBank', {
@@ -123,6 +131,10 @@ export function attentionOf(facts: StatusFacts, { retention, now }: Asked): Atte
           notice: `${id} is paused; resume it with midmonth partner resume`,
         }),
     ),
+    isArchivingFailing(facts.archiving) &&
+      one('failingArchive', {
+        sentence: `The server’s last attempt to archive its WAL, at ${facts.archiving.failedAt?.toISOString()}, failed; see docs/operations/runbooks/archiving-failed.md`,
+      }),
     backup !== undefined &&
       one('overdueBackup', { sentence: `${backup}; run midmonth backup recorded after each backup` }),
     asynchronous !== undefined && one('asynchronousReplicas', { sentence: asynchronous }),

@@ -36,6 +36,8 @@ const recorded: Record<string, Action | { because: string }> = {
   revokeApiKey: 'key.revoke',
   holdRail: 'rail.hold',
   releaseRail: 'rail.release',
+  declareRestore: 'backup.restore',
+  resumePayouts: 'rail.resume',
   holdPayoutBatch: 'payout_batch.hold',
   releasePayoutBatch: 'payout_batch.release',
   removePayment: 'payout.remove',
@@ -309,6 +311,9 @@ test.each([
     await harness.call('DELETE', `/v1/members/${memberId}`)
     const erased = await does('eraseMemberOfPartner', `POST /members/${memberId}/erase`)
     expect(erased.details).toEqual({ paymentsKeptUntil: null })
+    await does('declareRestore', 'POST /restores', { body: {}, other: { recoveredUntil: '2026-01-01T00:00:00.000Z' } })
+    const comparison = { body: { note: 'by the portal', withoutStatements: true }, other: { note: 'by phone' } }
+    await does('resumePayouts', 'POST /payouts/resume', comparison)
     await does('holdRail', 'POST /rails/euro-files/hold')
     await does('releaseRail', 'POST /rails/euro-files/release')
     const { id: batchId, references } = batches[index] as (typeof batches)[number]

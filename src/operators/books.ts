@@ -14,6 +14,7 @@ import { listBrakes } from '../payouts/books/brakes.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import { listBegun } from '../payouts/books/import.ts'
 import * as railHolds from '../payouts/books/rail-holds.ts'
+import { findRestore } from '../payouts/books/restores.ts'
 import { listCopies } from '../sealing/key-copies.ts'
 import { listInstant } from '../tiers/tiers.ts'
 import { countOperators } from '../users/users.ts'
@@ -56,6 +57,7 @@ export async function readBooks(db: Reader, { mode, retention, now }: { mode: Mo
     ],
     heldRails: await railHolds.list(db),
     brakes: await listBrakes(db),
+    restore: await findRestore(db),
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
     differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),

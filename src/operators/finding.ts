@@ -8,6 +8,7 @@ import type { Brake } from '../payouts/books/brakes.ts'
 import type { Difference } from '../payouts/books/exceptions.ts'
 import type { BegunImport } from '../payouts/books/import.ts'
 import type { RailHold } from '../payouts/books/rail-holds.ts'
+import type { Restore } from '../payouts/books/restores.ts'
 import type { Rail, RailFinding } from '../payouts/channels/rail.ts'
 import type { KeyCopy } from '../sealing/key-copies.ts'
 import type { listInstant } from '../tiers/tiers.ts'
@@ -78,6 +79,8 @@ export type DatabaseFacts = {
   batches: readonly Batch[]
   heldRails: readonly RailHold[]
   brakes: readonly Brake[]
+  /** The restore after which the banks are not compared yet. */
+  restore: Restore | undefined
   openExceptions: number
   /** Bank files that are partly imported. */
   importing: readonly BegunImport[]

@@ -38,6 +38,7 @@ const database: DatabaseFacts = {
   batches: [],
   heldRails: [],
   brakes: [],
+  restore: undefined,
   openExceptions: 0,
   importing: [],
   differences: [],

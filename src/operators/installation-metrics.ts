@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Gauge, Registry } from 'prom-client'
 import { readLastBackup } from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
-import { readArchiving, readReplication } from '../database/durability.ts'
+import { isArchivingFailing, readArchiving, readReplication } from '../database/durability.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
 import * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
@@ -11,6 +11,7 @@ import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import { listBegun } from '../payouts/books/import.ts'
+import { findRestore } from '../payouts/books/restores.ts'
 import { findOverdue } from '../retention/retention.ts'
 import { findLastEnded } from '../verification/verifications.ts'
 import { readSeals } from '../verification/verify.ts'
@@ -49,6 +50,7 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
     differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
     importing: await listBegun(db),
     brakes: await listBrakes(db),
+    restore: await findRestore(db),
     floats: await float.listAll(db),
     partners: await listStates(db),
     endpoints: await webhooks.listHealth(db),
@@ -169,6 +171,11 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     of: ({ brakes }) => sums(brakes.map(({ rail }) => ({ labels: { rail }, value: 1 }))),
   },
   {
+    name: 'payouts_stopped_since_timestamp_seconds',
+    help: 'When it was noticed that the database was restored; nothing is sent to banks until payouts are resumed.',
+    of: ({ restore }) => times(restore?.noticedAt ?? null),
+  },
+  {
     name: 'partners',
     help: 'Partners, by state.',
     labels: ['state'],
@@ -263,8 +270,7 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
   {
     name: 'database_wal_archiving_failed',
     help: 'Whether archiving the WAL has failed since it last succeeded.',
-    of: ({ archiving: { isOn, archivedAt, failedAt } }) =>
-      isOn ? one(failedAt !== null && (archivedAt === null || failedAt > archivedAt) ? 1 : 0) : [],
+    of: ({ archiving }) => (archiving.isOn ? one(isArchivingFailing(archiving) ? 1 : 0) : []),
   },
   {
     name: 'database_default_partitions_used',

@@ -74,7 +74,7 @@ export const Findings = namedObject('Findings', {
 const schemaInWords = (toContract: string[]) =>
   ['up to date', ...(toContract.length > 0 ? [`to contract: ${toContract.join(', ')}`] : [])].join('; ')
 
-/** The status as JSON. Brakes, costs to cover, overdue removals and replicas are among what needs attention. */
+/** The status as JSON. Brakes, restores, the archive, costs to cover, overdue removals and replicas are among what needs attention. */
 export function statusOnWire({
   now,
   postgres,
@@ -85,6 +85,8 @@ export function statusOnWire({
   lowFloats,
   attention,
   brakes: _brakes,
+  restore: _restore,
+  archiving: _archiving,
   uncovered: _uncovered,
   overdueKinds: _overdueKinds,
   replication: _replication,

@@ -1,4 +1,4 @@
-import type { Archiving, Replication } from '../database/durability.ts'
+import { type Archiving, isArchivingFailing, type Replication } from '../database/durability.ts'
 import { membersWithoutKeysInWords } from '../members/key-checks.ts'
 import type { Mode } from '../partners/partners.ts'
 import { overdueInWords } from '../retention/retention.ts'
@@ -166,18 +166,19 @@ function journalOf({ place, unrecorded, fault }: NonNullable<Facts['erasureJourn
   })
 }
 
-function archivingOf({ isOn, archivedAt, failedAt }: Archiving): Finds {
+function archivingOf(archiving: Archiving): Finds {
+  const { isOn, archivedAt, failedAt } = archiving
   if (!isOn)
     return hint({
       sentence:
         'The server archives no WAL, so a restore loses what was committed after the last backup; restore one before going live',
       command: null,
     })
-  const isFailing = failedAt !== null && (archivedAt === null || failedAt > archivedAt)
+  const isFailing = isArchivingFailing(archiving)
   if (!isFailing && archivedAt !== null) return null
   return warning({
     sentence: isFailing
-      ? `The server’s last attempt to archive its WAL, at ${failedAt.toISOString()}, failed`
+      ? `The server’s last attempt to archive its WAL, at ${failedAt?.toISOString()}, failed`
       : 'The server is set to archive its WAL, but has archived nothing yet',
     command: 'psql "$DATABASE_OWNER_URL" --command "select * from pg_stat_archiver"',
   })

@@ -1,5 +1,5 @@
 import { type Reader, sql } from '../database/database.ts'
-import { readReplication } from '../database/durability.ts'
+import { readArchiving, readReplication } from '../database/durability.ts'
 import { readSchemaState } from '../database/migrations.ts'
 import * as float from '../float/float.ts'
 import type { Currency } from '../kernel/money.ts'
@@ -9,6 +9,7 @@ import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import { listBegun } from '../payouts/books/import.ts'
+import { findRestore } from '../payouts/books/restores.ts'
 import { listLastRemovals } from '../retention/retention.ts'
 import * as inspection from '../withdrawals/inspection.ts'
 import { listWorkers } from '../worker/heartbeats.ts'
@@ -48,6 +49,8 @@ export async function readStatusFacts(db: Reader, { mode, rails, retention, now 
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
     brakes: await listBrakes(db),
+    restore: await findRestore(db),
+    archiving: await readArchiving(db),
     differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
     workers: await listWorkers(db),
     queue: await readQueue(db, now),

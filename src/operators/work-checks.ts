@@ -4,6 +4,7 @@ import { addDays, dayIn } from '../kernel/time.ts'
 import { isUnsent } from '../payouts/books/batch-lifecycle.ts'
 import type { Batch } from '../payouts/books/batches.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
+import { restoreInWords } from '../payouts/books/restores.ts'
 import { fileRailsOf } from '../payouts/channels/rail.ts'
 import type { Verification } from '../verification/verifications.ts'
 import { type Check, type Facts, type Finds, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
@@ -25,6 +26,14 @@ export const workChecks: readonly Check<Facts>[] = [
         ? null
         : missing({ sentence: 'No worker is running, so nothing is paid', command: 'midmonth start --worker' }),
     fine: ({ workersAlive }) => `${countOf(workersAlive, 'worker')} running`,
+  },
+  {
+    name: 'restore',
+    find: ({ restore }) =>
+      restore === undefined
+        ? null
+        : missing({ sentence: restoreInWords(restore), command: 'midmonth payouts resume --note HOW' }),
+    fine: () => '',
   },
   {
     name: 'batches',

@@ -1,7 +1,7 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Money } from '../kernel/money.ts'
 import { hasReference } from './books/by-reference.ts'
-import { newReference } from './payments/reference.ts'
+import { referenceOf } from './payments/reference.ts'
 
 type ClaimedWithdrawals = {
   rail: string
@@ -14,7 +14,7 @@ type ClaimedWithdrawals = {
  * @returns the references by withdrawal id
  */
 export async function create(tx: Tx, { rail, claimed, now }: ClaimedWithdrawals): Promise<Map<string, string>> {
-  const references = new Map(claimed.map(({ withdrawalId }) => [withdrawalId, newReference()]))
+  const references = new Map(claimed.map(each => [each.withdrawalId, referenceOf(each)]))
   await sql`
     with created as (
       insert into payouts (partner_id, withdrawal_id, reference, rail, net_amount, currency, created_at)

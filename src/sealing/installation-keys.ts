@@ -1,4 +1,6 @@
 import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import type { RawBuilder } from 'kysely'
 import { SettingsProblem } from '../config.ts'
 import { type Db, originOf, type Reader, sql } from '../database/database.ts'
@@ -20,7 +22,8 @@ export type KeyRow = Omit<InstallationKey, 'key'> & { wrapped: Buffer; provider:
  * @throws SettingsProblem if the configured key cannot be used
  */
 export async function ensureInstallationKey(db: Db, { source, now }: { source: KeySource; now: Date }): Promise<void> {
-  if ((await readRows(db)).length > 0) return
+  if ((await readRows(db)).length > 0) return await markUsed(source, now)
+  refuseUsed(source)
   // Before the transaction: the provider may be a service.
   const provider = await createProvider(source)
   const wrapped = await Promise.all(
@@ -34,6 +37,26 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
     await sql`insert into member_fingerprint_key (number) values (${number})
               on conflict (one) do update set number = excluded.number`.execute(tx)
   })
+  await markUsed(source, now)
+}
+
+/** The file beside the key file that says that the key has sealed a database. */
+const markOf = (keyFile: string) => `${keyFile}.used`
+
+/** @throws SettingsProblem if the key has sealed a database: an empty one in its place would look like the loss of all data */
+export function refuseUsed(source: KeySource): void {
+  if (!('file' in source) || !existsSync(source.file) || !existsSync(markOf(source.file))) return
+  throw new SettingsProblem(
+    `The database is empty, but the key ${source.file} belongs to a database with data; restore that (docs/operations/backups.md), or check ` +
+      `where the data is. To begin anew without it, move the folder ${path.dirname(source.file)} away`,
+  )
+}
+
+/** Best effort: the folder of the key may be read-only. */
+async function markUsed(source: KeySource, now: Date): Promise<void> {
+  if (!('file' in source) || !existsSync(source.file)) return
+  const text = `This key belongs to a database with data, at least since ${now.toISOString()}. A start with an empty database refuses it.\n`
+  await writeFile(markOf(source.file), text, { flag: 'wx', mode: 0o600 }).catch(() => undefined)
 }
 
 /** @throws SettingsProblem if the database was restored without the dump of its keys: new ones would open nothing, and stand in the way */

@@ -140,22 +140,29 @@ export type ApprovingRail = Pick<FileRailSettings, 'name' | 'currency' | 'automa
 
 /**
  * Puts payments that need no file into a new batch that takes no other payments. They must be locked, and not in a batch yet.
+ * @returns its id
  */
 export async function addClosed(
   tx: Tx,
-  { rail, payments, now }: { rail: ApprovingRail; payments: { reference: string; netAmount: bigint }[]; now: Date },
-): Promise<void> {
+  {
+    rail,
+    debtor = 'default',
+    payments,
+    now,
+  }: { rail: ApprovingRail; debtor?: string; payments: { reference: string; netAmount: bigint }[]; now: Date },
+): Promise<string> {
   const { name, currency, timeZone } = rail
   const batchId = newId('payoutBatch', now)
   const total = payments.reduce((sum, { netAmount }) => sum + netAmount, 0n)
   await sql`
     insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
                                 payment_count, control_total, created_at, closed_at)
-    values (${batchId}, ${newBatchReference()}, ${name}, ${currency}, 'default', ${dayIn(timeZone, now)}::date, false,
+    values (${batchId}, ${newBatchReference()}, ${name}, ${currency}, ${debtor}, ${dayIn(timeZone, now)}::date, false,
             ${now}, 'building', ${payments.length}, ${total}, ${now}, ${now})`.execute(tx)
   await sql`
     update payouts set batch_id = ${batchId}
      where ${hasReference(payments.map(({ reference }) => reference))}`.execute(tx)
+  return batchId
 }
 
 /** Freezes the approved batches among some whose payments are about to be requested one by one: no payment can be removed after that. */
@@ -378,7 +385,7 @@ export async function claimForSending(
            file_name = coalesce(b.file_name, b.message_id || '.' || ${rail.format.extension})
       from (select id, sending_at is not null as is_fixed from payout_batches where id = ${batchId} for update) before
      where b.id = before.id and b.status = 'approved' and not b.held and b.payment_count > 0
-       and not exists (select from payout_rail_holds h where h.rail = b.rail and h.released_at is null)
+       and not ${railHolds.holds(sql`b.rail`)}
     returning b.file_name, before.is_fixed`.execute(tx)
   const [claimed] = rows
   const batch = claimed && (await find(tx, batchId))

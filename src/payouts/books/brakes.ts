@@ -57,7 +57,7 @@ export async function releaseBrakes(
   }
 }
 
-async function isCovered(
+export async function isCovered(
   tx: Tx,
   { rail, debtor, day }: { rail: FileRailSettings; debtor: string; day: Day },
 ): Promise<boolean> {

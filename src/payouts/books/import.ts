@@ -7,16 +7,18 @@ import { newId } from '../../kernel/ids.ts'
 import type { Money } from '../../kernel/money.ts'
 import type { Day } from '../../kernel/time.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../formats/bank-files.ts'
+import { batchReferencesIn, referencesIn } from '../payments/reference.ts'
 import { answerBatch, checkName } from './batch-answers.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
-import { debtorsOf } from './debtors.ts'
+import { debtorOf, debtorsOf } from './debtors.ts'
 import { bookEntries, type EntryRecord, keepStatement } from './entries.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
 import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
 import { type Context, type Keyed, keysOfRecords, toIndexable } from './record-keys.ts'
 import { decideRejections, Rejections, readRejected } from './rejections.ts'
+import { findRestore, recogniseSent } from './restores.ts'
 import { type Block, finishStaged, readStaged, type Said, stage } from './staging.ts'
 import { listOwners, Turns } from './turns.ts'
 
@@ -131,7 +133,7 @@ async function stageFile(
   const fileId = known?.id ?? newId('bankFile', now)
   const rejections = new Rejections()
   const parts = rail.format.read(bytes(), limits)
-  const { records, messageId, skipped } = await stageAll(tx, { rail, fileId, parts, rejections })
+  const { records, messageId, skipped } = await stageAll(tx, { rail, fileId, parts, rejections, now })
   await sql`
     insert into bank_files (id, rail, sha256, name, status, received_at, record_count, message_id, skipped_accounts, rejected_batches)
     values (${fileId}, ${rail.name}, ${sha256}, ${name}, 'importing', ${now}, ${records}, ${messageId}, ${skipped}::text[],
@@ -151,13 +153,14 @@ type FileToStage = {
   rail: FileRailSettings
   fileId: string
   rejections: Rejections
+  now: Date
   parts: AsyncIterable<{ type: 'head'; head: BankFileHead } | BankRecord>
 }
 
 /** @throws BankFileProblem */
 async function stageAll(
   tx: Tx,
-  { rail, fileId, parts, rejections }: FileToStage,
+  { rail, fileId, parts, rejections, now }: FileToStage,
 ): Promise<{ records: number; messageId: string; skipped: string[] }> {
   const turns = new Turns()
   let messageId: string | undefined
@@ -165,7 +168,10 @@ async function stageAll(
   let said: Said[] = []
   // While some records are staged, the next are read.
   let staging = Promise.resolve()
+  const isAfterRestore = (await findRestore(tx)) !== undefined
+  if (isAfterRestore) await lockRail(tx, { rail: rail.name, for: 'records' })
   const stageSome = async (some: Said[]) => {
+    if (isAfterRestore) await recogniseNamed(tx, { rail, said: some, now })
     const owners = await listOwners(tx, { rail, said: some })
     await stage(tx, { fileId, staged: some.map(each => turns.next(each, owners)) })
   }
@@ -207,6 +213,29 @@ async function stageAll(
   if (messageId === undefined) throw new BankFileProblem('The file holds no message')
   if (!hasOurs) throw new BankFileProblem(noneOfOurs([...skipped]))
   return { records, messageId, skipped: [...skipped] }
+}
+
+/** After a restore: what the records name was sent before it. */
+async function recogniseNamed(
+  tx: Tx,
+  { rail, said, now }: { rail: FileRailSettings; said: Said[]; now: Date },
+): Promise<void> {
+  const names = said.flatMap(({ record }) => {
+    if (record.type === 'payment') return [record.reference]
+    if (record.type === 'batch') return [record.messageId]
+    if (record.type !== 'entry' || record.amount.amount > 0n) return []
+    const words = [record.reference ?? '', ...record.booking.texts].join(' ')
+    return [...referencesIn(words), ...batchReferencesIn(words)]
+  })
+  await recogniseSent(tx, {
+    ...{ rail: rail.name, names, now },
+    async addSent(payments) {
+      const ids: string[] = []
+      for (const [debtor, some] of Map.groupBy(payments, ({ partnerId }) => debtorOf(rail, partnerId)))
+        ids.push(await batches.addClosed(tx, { rail, debtor, payments: some, now }))
+      return ids
+    },
+  })
 }
 
 /** Stands for the id of an interim report: what such reports say counts once, however many of them repeat it. */

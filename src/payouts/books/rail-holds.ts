@@ -1,6 +1,9 @@
+import type { RawBuilder } from 'kysely'
 import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { isRestored } from './restores.ts'
 
-// Nothing is sent through a rail that is held: no file is delivered, and no request is made or repeated. Answers are read as ever.
+// Nothing is sent through a rail that is held: no file is delivered, and no request is made or repeated. Answers are read as ever. After a
+// restore, all rails are held.
 
 export type RailHold = { rail: string; heldAt: Date; heldBy: string }
 
@@ -27,7 +30,13 @@ export async function release(
 }
 
 export async function isHeld(db: Reader, rail: string): Promise<boolean> {
-  return (await list(db)).some(each => each.rail === rail)
+  const { rows } = await sql<{ isHeld: boolean }>`select ${holds(sql`${rail}`)} as is_held`.execute(db)
+  return rows[0]?.isHeld ?? false
+}
+
+/** SQL: whether a rail is held. */
+export function holds(rail: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql<boolean>`(${isRestored} or exists (select from payout_rail_holds h where h.rail = ${rail} and h.released_at is null))`
 }
 
 /** Whether a rail is or was held. A hold stays when its rail is taken out of the settings. */

@@ -3,6 +3,7 @@ import { constants, type Stats } from 'node:fs'
 import { access, link, lstat, mkdir, opendir, readdir, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import type { Day } from '../../kernel/time.ts'
+import { encrypted } from '../../sealing/age.ts'
 import {
   type DeliveredFile,
   type Delivery,
@@ -15,7 +16,6 @@ import {
   limits,
   refuseUnsafe,
 } from './delivery.ts'
-import { encrypted } from './encrypt.ts'
 import { exists, measured, readRegular, renameDurably, syncFolder, writeDurably } from './files.ts'
 import type { SealFile } from './sealed-file.ts'
 

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 
 /** Every reference of a payment, as a pattern without anchors. */
 export const referencePattern = 'MM[A-Z2-7]{14}'
@@ -42,17 +42,22 @@ export function newBatchReference(): string {
 }
 
 /**
- * Generates a reference: `MM` and 14 random characters. It fits every scheme: ISO 20022 takes 35 characters, Bacs 18 of upper
- * case. 70 bits: a collision violates a constraint, and the claim is retried.
+ * The reference of the payment of a withdrawal: `MM` and 14 characters. It fits every scheme: ISO 20022 takes 35 characters, Bacs 18 of
+ * upper case. It follows from the withdrawal, so that a database that was restored to before the payment gives it the same reference
+ * again, and the bank's answers find it. 70 bits: a collision, which a constraint would refuse, takes more payments than there are.
  */
-export function newReference(): string {
-  return `MM${randomBase32(14)}`
+export function referenceOf({ partnerId, withdrawalId }: { partnerId: string; withdrawalId: string }): string {
+  return `MM${inBase32(createHash('sha256').update(`payment ${partnerId} ${withdrawalId}`).digest(), 14)}`
 }
 
 /** Random characters of [A-Z2-7]. */
 function randomBase32(length: number): string {
+  return inBase32(randomBytes(length), length)
+}
+
+function inBase32(bytes: Uint8Array, length: number): string {
   // 256 is a multiple of 32, so every character is equally likely.
-  return [...randomBytes(length)].map(byte => base32[byte % 32]).join('')
+  return [...bytes.subarray(0, length)].map(byte => base32[byte % 32]).join('')
 }
 
 const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'

@@ -4,6 +4,7 @@ import * as batches from '../../books/batches.ts'
 import { hasReference } from '../../books/by-reference.ts'
 import * as railHolds from '../../books/rail-holds.ts'
 import { lockRail } from '../../books/rail-lock.ts'
+import { findRestore } from '../../books/restores.ts'
 import type { AdyenSettings } from './settings.ts'
 
 // Payments of an API are approved in batches with the same commands as those of files. The payments of one submission are a batch,
@@ -22,7 +23,8 @@ export async function admit(
   tx: Tx,
   { settings, references, now }: { settings: AdyenSettings; references: string[]; now: Date },
 ): Promise<ReadonlySet<string>> {
-  if (references.length === 0) return new Set()
+  // What the bank may have been sent before a restore joins no batch before the bank is compared.
+  if (references.length === 0 || (await findRestore(tx)) !== undefined) return new Set()
   const { name, automatic } = settings
   await lockRail(tx, { rail: name, for: 'batches' })
   // In the order of the operator's decisions: batches, then payments.

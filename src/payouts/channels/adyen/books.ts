@@ -7,6 +7,7 @@ import { type KnownPayout, match } from '../../books/matching.ts'
 import { lockRail } from '../../books/rail-lock.ts'
 import { reasonInWords, restrictionOf } from '../../books/reasons.ts'
 import { addRecord, recordOutcome } from '../../books/reports.ts'
+import { findRestore } from '../../books/restores.ts'
 import type { PaymentState } from '../../formats/bank-files.ts'
 import type { AdyenSettings } from './settings.ts'
 import type { Transfer, Unreadable } from './transfer.ts'
@@ -162,6 +163,11 @@ async function recordTransfer(
     return
   }
   if (isStale(payout, { sequence, state })) return
+  // The request was made before the restore.
+  if (!payout.isSent && (await findRestore(tx)) !== undefined) {
+    await sql`update payouts set sent_at = ${now} where ${hasReference(reference)}`.execute(tx)
+    payout.isSent = true
+  }
   const matched = match(payout, {
     ...{ state, amount, reasonCodes: reasonCode === null ? [] : [reasonCode], reasonText: null },
   })

@@ -4,10 +4,12 @@ import type { Clock } from '../../../kernel/time.ts'
 import type { PayoutSpeed } from '../../../tiers/terms.ts'
 import * as batches from '../../books/batches.ts'
 import { hasReference, referencedPayouts } from '../../books/by-reference.ts'
+import * as exceptions from '../../books/exceptions.ts'
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { lockRail } from '../../books/rail-lock.ts'
 import { reconcile } from '../../books/reconciliation.ts'
 import { readRecords, recordOutcome } from '../../books/reports.ts'
+import { findRestore, listNamedBefore } from '../../books/restores.ts'
 import { type Payment, type Report, type StoredReport, toReport } from '../../payments/payment.ts'
 import type { Channel } from '../channel.ts'
 import { receiveBankFiles } from './receive.ts'
@@ -72,6 +74,8 @@ export async function submit(
      where rail = ${settings.name} and ${hasReference(payments.map(({ reference }) => reference))}
      order by reference for update`.execute(tx)
   const known = new Map(rows.map(row => [row.reference, row]))
+  // What the bank may have been sent before a restore joins no batch before the banks are compared.
+  const isAfterRestore = (await findRestore(tx)) !== undefined
   const joining: batches.Joining[] = []
   const reports = new Map<string, Report>()
   for (const payment of payments) {
@@ -82,14 +86,31 @@ export async function submit(
       throw new Error(`${reference} was reused with ${inWords(netAmount)}`)
     const { outcome, reason, restriction } = row
     reports.set(reference, toReport({ reference, outcome: outcome ?? 'pending', reason, restriction }))
-    if (row.batchId !== null || row.outcome !== null) continue
+    if (row.batchId !== null || row.outcome !== null || isAfterRestore) continue
     const isInstant = isInstantAt(settings, speed)
     const refusal = settings.format.refusal({ account, amount: netAmount.amount, isInstant })
     if (refusal === undefined) joining.push({ partnerId, reference, netAmount: netAmount.amount, isInstant })
     else reports.set(reference, await refuse(tx, { rail: settings.name, reference, refusal, now }))
   }
-  await batches.join(tx, { rail: settings, payments: joining, now })
+  const named = await listNamedBefore(tx, { rail: settings.name, references: joining.map(each => each.reference) })
+  await exceptions.open(
+    tx,
+    payments.filter(({ reference }) => named.has(reference)).map(each => madeBeforeRestore(settings, each)),
+    now,
+  )
+  await batches.join(tx, { rail: settings, payments: joining.filter(each => !named.has(each.reference)), now })
   return [...reports.values()]
+}
+
+function madeBeforeRestore(
+  { name: rail }: FileRailSettings,
+  { partnerId, withdrawalId, reference }: Payment,
+): exceptions.NewException {
+  return {
+    ...{ rail, kind: 'contradiction', fingerprint: `before the restore ${reference}`, reference },
+    reason: 'The bank has reported the payment before the database was restored, so it is not sent; record its outcome',
+    payout: { partnerId, withdrawalId },
+  }
 }
 
 /** Whether a payment is instant, given the speed of its tier. */

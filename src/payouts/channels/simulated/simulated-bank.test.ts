@@ -4,7 +4,7 @@ import { startHarness } from '../../../../test/harness/harness.ts'
 import { type ChannelUnderTest, channelConformance } from '../../../../test/payouts/channel-conformance.ts'
 import { check } from '../../../bank-accounts/rules.ts'
 import { sql } from '../../../database/database.ts'
-import { newReference } from '../../payments/reference.ts'
+import { referenceOf } from '../../payments/reference.ts'
 import { within } from '../channel.ts'
 import { addFault, behaviourFor, instruct, simulatedBank } from './simulated-bank.ts'
 
@@ -26,13 +26,11 @@ channelConformance('simulated-bank', async (): Promise<ChannelUnderTest> => {
   const amounts = { paid: 5_000n, failed: 6_601n, returned: 6_602n }
   return {
     rail: simulatedBank({ db, now: clock.now }),
-    payment: destiny => ({
-      partnerId: partner.id,
-      withdrawalId: `w_${randomBytes(13).toString('hex')}`,
-      reference: newReference(),
-      netAmount: { amount: amounts[destiny], currency: 'GBP' },
-      account: goodAccount,
-    }),
+    payment(destiny) {
+      const of = { partnerId: partner.id, withdrawalId: `w_${randomBytes(13).toString('hex')}` }
+      const netAmount = { amount: amounts[destiny], currency: 'GBP' as const }
+      return { ...of, reference: referenceOf(of), netAmount, account: goodAccount }
+    },
     async letTimeGoBy() {
       clock.advance({ minutes: 10 })
     },
@@ -77,7 +75,7 @@ test('a payment that is instructed while the bank is receiving it is treated as 
   try {
     const partnerId = partner.id
     const withdrawalId = `w_${randomBytes(13).toString('hex')}`
-    const reference = newReference()
+    const reference = referenceOf({ partnerId, withdrawalId })
     const bank = simulatedBank({ db, now: clock.now })
     await db.transaction().execute(tx => addFault(tx, { partnerId, fault: 'late', count: 1 }))
     let submitting: ReturnType<typeof bank.submit> | undefined

@@ -1,0 +1,82 @@
+import { Command } from 'commander'
+import { readSettings } from '../src/config.ts'
+import { openRestored, prepare, systemClock } from '../src/main.ts'
+import { recordChange } from './actor.ts'
+import { instant } from './backup.ts'
+import { examples } from './help.ts'
+import { openLog } from './log.ts'
+import { printResult } from './print.ts'
+import { terminal, writeErrorLine } from './terminal.ts'
+
+export const restoreCommand = new Command('restore')
+  .requiredOption('--identity <file>', 'the private key of age that opens the backups, from where you keep it')
+  .option('--at <instant>', 'restore what was committed until then; by default all that is archived', instant)
+  .option('--backup <id>', 'start from this backup; by default from the last one before the instant')
+  .option('--from <folder>', 'the folder of the backups; by default MIDMONTH_BACKUP_DIR')
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    `
+The data folder must hold no database, and the installation’s key must be in its place. Afterwards nothing is sent to banks until
+midmonth payouts resume.
+${examples('restore --identity backup.key', 'restore --identity backup.key --at 2026-03-31T09:55:00Z')}`,
+  )
+  .action(async ({ identity, at, backup: id, from, ...options }: Options) => {
+    const [{ planRestore, readRecoveredUntil }, { requireBackupTarget }, { readIdentities }, restores] =
+      await Promise.all([
+        import('../src/backups/restore.ts'),
+        import('../src/backups/target.ts'),
+        import('../src/sealing/age.ts'),
+        import('../src/payouts/books/restores.ts'),
+      ])
+    const settings = readSettings(terminal().env)
+    const log = openLog('warn')
+    const startedAt = performance.now()
+    if (settings.DATABASE_URL !== '')
+      throw new Error('Only the embedded PostgreSQL is restored by Midmonth; unset DATABASE_URL')
+    const plan = await planRestore({
+      dir: from ?? requireBackupTarget(settings).dir,
+      identities: await readIdentities(identity),
+      at: at === undefined ? undefined : new Date(at),
+      backup: id,
+    })
+    const { backup } = plan
+    writeErrorLine(`restoring the backup ${backup.id} and the WAL after it …`)
+    const { database, restoring } = await openRestored(settings, log, { plan, beside: false })
+    let recoveredUntil: Date | null = null
+    try {
+      const { db } = database
+      recoveredUntil = await readRecoveredUntil(db)
+      await prepare(database, { mayMigrate: true, log: openLog('error'), recoveredUntil })
+      await db.transaction().execute(async tx => {
+        const now = systemClock()
+        // A backup from before the program remembered where the database is.
+        if ((await restores.findRestore(tx)) === undefined)
+          await restores.recordRestore(tx, { how: 'The database was restored', recoveredUntil, now })
+        const change = {
+          action: 'backup.restore',
+          resourceId: backup.id,
+          details: { recoveredUntil: recoveredUntil?.toISOString() ?? null },
+        } as const
+        await recordChange(tx, { partnerId: null, change, now })
+      })
+    } catch (error) {
+      await database.close()
+      restoring.remove()
+      throw error
+    }
+    await database.close()
+    restoring.place()
+    const seconds = Math.round((performance.now() - startedAt) / 1_000)
+    printResult(options, {
+      value: { backup: backup.id, recoveredUntil, dataDir: restoring.configuredDir, seconds },
+      text: () =>
+        [
+          `Restored to ${restoring.configuredDir} in ${seconds} s, with what was committed until ${recoveredUntil?.toISOString() ?? backup.endedAt}.`,
+          'Now verify the books: midmonth ledger verify --all',
+          'Nothing is sent to banks until you have compared with them, and run midmonth payouts resume; see docs/operations/backups.md.',
+        ].join('\n'),
+    })
+  })
+
+type Options = { identity: string; at?: string; backup?: string; from?: string; json?: boolean }

@@ -1,0 +1,81 @@
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { findPackage } from './binaries.ts'
+import { chooseDataDir, syncFolder } from './cluster.ts'
+import { EmbeddedPostgresProblem } from './problem.ts'
+import type { Names } from './roles.ts'
+import { isRoot } from './server-user.ts'
+
+/** A data folder in which a backup is restored, beside the configured one, so that a failed restore leaves nothing behind there. */
+export type Restoring = {
+  /** The data folder for `startEmbeddedPostgres`. */
+  dataDir: string
+  /** The configured data folder. */
+  configuredDir: string
+  /** Moves the restored cluster to the configured data folder. The server must have stopped. */
+  place(): void
+  /** Removes what was restored. */
+  remove(): void
+}
+
+/**
+ * Puts the files of a backup where a server can recover them.
+ * @param options.dataDir the folder that the operator configured; see `startEmbeddedPostgres`
+ * @param options.beside the server in the configured folder stays, and the restored one is only looked at
+ * @param options.fill writes the files of the backup into an empty folder, and syncs them
+ * @throws EmbeddedPostgresProblem if the configured folder has a database, unless `beside`
+ */
+export async function beginRestore({
+  beside = false,
+  fill,
+  ...where
+}: {
+  names: Names
+  dataDir?: string
+  checkoutDir: string
+  beside?: boolean
+  fill: (folder: string) => Promise<void>
+}): Promise<Restoring> {
+  const pgdataName = `postgres-${findPackage().major}`
+  const { dataDir, user } = await chooseDataDir(where, pgdataName)
+  const pgdata = join(dataDir, pgdataName)
+  const refuseIfThere = () => {
+    if (existsSync(pgdata) && !beside)
+      throw new EmbeddedPostgresProblem(
+        `There is a database in ${dataDir}, which a restore would replace: move ${pgdata} away, or choose another data folder`,
+      )
+  }
+  refuseIfThere()
+  const staging = mkdtempSync(`${dataDir}.restore-`)
+  const remove = () => rmSync(staging, { recursive: true, force: true })
+  try {
+    // PostgreSQL's user must enter it; the cluster in it is closed to others.
+    chmodSync(staging, 0o755)
+    const folder = join(staging, pgdataName)
+    const unfinished = mkdtempSync(join(staging, '.unfinished-'))
+    await fill(unfinished)
+    writeFileSync(join(unfinished, 'recovery.signal'), '')
+    if (isRoot) giveTo(unfinished, user)
+    renameSync(unfinished, folder)
+    return {
+      dataDir: staging,
+      configuredDir: dataDir,
+      place() {
+        refuseIfThere()
+        renameSync(folder, pgdata)
+        syncFolder(dataDir)
+        remove()
+      },
+      remove,
+    }
+  } catch (error) {
+    remove()
+    throw error
+  }
+}
+
+function giveTo(path: string, user: { uid: number; gid: number }): void {
+  chownSync(path, user.uid, user.gid)
+  for (const entry of readdirSync(path, { recursive: true, encoding: 'utf8' }))
+    chownSync(join(path, entry), user.uid, user.gid)
+}

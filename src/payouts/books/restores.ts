@@ -1,0 +1,163 @@
+import { type Db, type Reader, sql, type Tx } from '../../database/database.ts'
+import { hasReference } from './by-reference.ts'
+
+// A database that was restored from a backup does not know what was sent to banks after it. So nothing is sent through any rail until a
+// person has compared with the banks. Answers are read meanwhile, and whatever they name was sent before the restore.
+
+/** @property recoveredUntil the last commit that the backup has; null if that is unknown */
+export type Restore = { noticedAt: Date; how: string; recoveredUntil: Date | null }
+
+/** SQL: whether the database was restored, and the banks have not been compared since. */
+export const isRestored = sql<boolean>`exists (select from restores where compared_at is null)`
+
+export async function findRestore(db: Reader): Promise<Restore | undefined> {
+  const { rows } = await sql<Restore>`
+    select noticed_at, how, recovered_until from restores
+     where compared_at is null order by sequence desc limit 1`.execute(db)
+  return rows[0]
+}
+
+/** Tells the operator why nothing is sent. */
+export function restoreInWords({
+  how,
+  recoveredUntil,
+}: Pick<Restore, 'how'> & { recoveredUntil: Date | null }): string {
+  const until = recoveredUntil === null ? '' : `, with what was committed until ${recoveredUntil.toISOString()}`
+  return `${how}${until}: nothing is sent through any rail until the banks are compared and payouts are resumed`
+}
+
+/** Stops everything that is sent to banks. @param how what was noticed, in words */
+export async function recordRestore(
+  tx: Tx,
+  { how, recoveredUntil = null, now }: { how: string; recoveredUntil?: Date | null; now: Date },
+): Promise<void> {
+  await sql`
+    insert into restores (noticed_at, how, recovered_until) values (${now}, ${how}, ${recoveredUntil})`.execute(tx)
+}
+
+/** Lets payouts go on after a restore. */
+export async function endRestore(tx: Tx, { person, now }: { person: string; now: Date }): Promise<void> {
+  await sql`
+    update restores set compared_at = ${now}, compared_by = ${person} where compared_at is null`.execute(tx)
+}
+
+/** The payments that were not sent before payouts were resumed, and have no batch. */
+export async function listUnsent(tx: Tx): Promise<{ partnerId: string; withdrawalId: string }[]> {
+  const { rows } = await sql<{ partnerId: string; withdrawalId: string }>`
+    select partner_id, withdrawal_id from payouts
+     where batch_id is null and outcome is null and sent_at is null
+     order by partner_id, withdrawal_id`.execute(tx)
+  return rows
+}
+
+type Place = { systemIdentifier: string; databaseOid: bigint; timeline: string; wasStandby: boolean }
+
+/**
+ * Notices that the database was restored by another tool: its server or its place there changed, or the server left its timeline without
+ * having been a standby, which a failover promotes. Remembers where the database is now.
+ * @param recoveredUntil the last commit that the backup has, if it is known
+ * @returns what was noticed; undefined for nothing
+ */
+export async function noticeRestore(
+  db: Db,
+  { recoveredUntil = null, now }: { recoveredUntil?: Date | null; now: Date },
+): Promise<string | undefined> {
+  const place = await readPlace(db)
+  if (place === undefined) return undefined
+  return await db.transaction().execute(async tx => {
+    await sql`
+      insert into database_places (system_identifier, database_oid, timeline, seen_at)
+      values (${place.systemIdentifier}, ${place.databaseOid}, ${place.timeline}, ${now})
+          on conflict (one) do nothing`.execute(tx)
+    const { rows } = await sql<Omit<Place, 'wasStandby'>>`
+      select system_identifier, database_oid, timeline from database_places for update`.execute(tx)
+    const [known] = rows
+    const how = known && changeOf(known, place)
+    if (known === undefined || (how === undefined && known.timeline === place.timeline)) return undefined
+    if (how !== undefined) await recordRestore(tx, { how, recoveredUntil, now })
+    await rememberPlace(tx, { place, now })
+    return how
+  })
+}
+
+async function rememberPlace(
+  tx: Tx,
+  { place: { systemIdentifier, databaseOid, timeline }, now }: { place: Place; now: Date },
+): Promise<void> {
+  await sql`
+    update database_places set system_identifier = ${systemIdentifier}, database_oid = ${databaseOid},
+           timeline = ${timeline}, seen_at = ${now}`.execute(tx)
+}
+
+function changeOf(known: Omit<Place, 'wasStandby'>, place: Place): string | undefined {
+  if (known.systemIdentifier !== place.systemIdentifier) return 'The database is on another server than before'
+  if (known.databaseOid !== place.databaseOid) return 'The database was created anew on its server'
+  if (known.timeline !== place.timeline && !place.wasStandby)
+    return 'The server was recovered from an archive of its WAL'
+  return undefined
+}
+
+/** @returns undefined if the server does not say, as some that are offered as a service */
+async function readPlace(db: Db): Promise<Place | undefined> {
+  try {
+    const { rows } = await sql<Place>`
+      select (select system_identifier::text from pg_control_system()) as system_identifier,
+             (select oid::bigint from pg_database where datname = current_database()) as database_oid,
+             left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline,
+             pg_last_wal_receive_lsn() is not null as was_standby`.execute(db)
+    return rows[0]
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Takes what the bank's answers name for sent, while the banks have not been compared since a restore: the batches that the backup had
+ * as unsent, and the payments without a batch, which get one. The caller holds the lock of the rail's records.
+ * @param names references of payments, and message ids of batches
+ */
+export async function recogniseSent(
+  tx: Tx,
+  { rail, names, addSent, now }: { rail: string; names: readonly string[]; addSent: AddSent; now: Date },
+): Promise<void> {
+  if (names.length === 0 || (await findRestore(tx)) === undefined) return
+  const { rows: batches } = await sql<{ id: string }>`
+    select id from payout_batches b
+     where b.rail = ${rail} and b.status in ('building', 'approved') and b.sending_at is null and b.payment_count > 0
+       and (b.message_id = any(${[...names]}::text[])
+            or exists (select from payouts p
+                        where p.batch_id = b.id and p.removed_at is null and ${hasReference(names, { of: 'p' })}))
+     order by id for update`.execute(tx)
+  const { rows: payments } = await sql<{ partnerId: string; reference: string; netAmount: bigint }>`
+    select partner_id, reference, net_amount from payouts
+     where rail = ${rail} and batch_id is null and outcome is null and ${hasReference(names)}
+     order by reference for update`.execute(tx)
+  const ids = [...batches.map(({ id }) => id), ...(await addSent(payments))]
+  if (ids.length === 0) return
+  // Their approvals came after the backup.
+  await sql`
+    update payout_batches
+       set cut_off_at = least(cut_off_at, ${now}), closed_at = coalesce(closed_at, ${now}), status = 'approved', approved_at = ${now}
+     where id = any(${ids}::text[]) and status = 'building'`.execute(tx)
+  await sql`
+    update payout_batches set status = 'sent', sending_at = ${now}, sent_at = ${now}
+     where id = any(${ids}::text[])`.execute(tx)
+}
+
+/** Puts payments into batches that take no others. @returns the ids of the batches */
+type AddSent = (payments: { partnerId: string; reference: string; netAmount: bigint }[]) => Promise<string[]>
+
+/**
+ * The payments that the bank has named before they were sent, which it made before a restore: they must not be sent. The bank's answer
+ * arrived before the payment had its reference again.
+ */
+export async function listNamedBefore(
+  tx: Tx,
+  { rail, references }: { rail: string; references: readonly string[] },
+): Promise<Set<string>> {
+  if (references.length === 0) return new Set()
+  const { rows } = await sql<{ reference: string }>`
+    select distinct reference from bank_records
+     where rail = ${rail} and reference = any(${[...references]}::text[]) and exists (select from restores)`.execute(tx)
+  return new Set(rows.map(({ reference }) => reference))
+}

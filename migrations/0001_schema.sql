@@ -67,6 +67,20 @@ create table migration_steps (
   primary key (migration, number)
 );
 
+-- What operators were told by a webhook or by e-mail: a message is sent when what needs attention differs from it.
+create table operator_notices (
+  channel text primary key check (channel in ('webhook', 'email')),
+  -- A list of { kind, subject, notice, since }: what needed attention in the last message that arrived.
+  told jsonb not null,
+  told_at timestamptz,
+  -- The message that is being sent, with its id; repeated attempts send the same.
+  message jsonb,
+  attempts integer not null check (attempts >= 0),
+  next_attempt_at timestamptz not null,
+  -- Why the last attempt failed.
+  fault text
+);
+
 -- Without heartbeats an API process cannot tell that no worker is alive. Written every few seconds by the database's clock, since
 -- the clocks of several machines need not agree.
 create table worker_heartbeats (

@@ -8,6 +8,8 @@ export const defaultHealthPort = 8081
 
 // Credentials never cross a network in plain text.
 const safeAddress = '^(https://[^\\s/?#@]+/?|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])(:[0-9]+)?/?)?$'
+// The same with a path and a query.
+const noticeAddress = '^(https://[^\\s#@]+|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])(:[0-9]+)?(/[^\\s#]*)?)?$'
 
 /**
  * Every setting, declared once. Types, defaults, validation and the table in docs/reference/settings.md derive from it.
@@ -242,6 +244,44 @@ export const Settings = Type.Object({
     default: 'auto',
     description:
       'Whether webhook endpoints may be on this machine (`localhost`, 127.0.0.1). `auto`: only in a sandbox that itself listens on such an address. The ports of the database are never allowed.',
+  }),
+  MIDMONTH_NOTIFY_WEBHOOK_URL: Type.String({
+    default: '',
+    pattern: noticeAddress,
+    examples: ['https://alerts.example.com/midmonth'],
+    description:
+      'Address to which the worker sends a signed request when something begins or stops needing attention; see docs/operations/notifications.md. Only an address on this machine may be `http`.',
+  }),
+  MIDMONTH_NOTIFY_WEBHOOK_SECRET: Type.String({
+    default: '',
+    pattern: '^(whsec_[A-Za-z0-9+/]{32,}={0,2})?$',
+    examples: ['whsec_ and the output of: openssl rand -base64 32'],
+    description: 'The secret that signs these requests, as of the webhooks of partners.',
+  }),
+  MIDMONTH_NOTIFY_EMAIL: Type.String({
+    default: '',
+    pattern: '^([^\\s,@<>"]+@[^\\s,@<>"]+)?$',
+    examples: ['ops@example.com'],
+    description: 'E-mail address of the operators that gets the same messages.',
+  }),
+  MIDMONTH_NOTIFY_EMAIL_FROM: Type.String({
+    default: '',
+    pattern: '^([^\\s,@<>"]+@[^\\s,@<>"]+)?$',
+    examples: ['midmonth@example.com'],
+    description: 'E-mail address that sends them. If empty, they come from the address that gets them.',
+  }),
+  MIDMONTH_SMTP_URL: Type.String({
+    default: '',
+    pattern: '^(smtps?://([^\\s/?#@]+@)?[^\\s/?#@]+/?)?$',
+    examples: ['smtps://midmonth:PASSWORD@mail.example.com'],
+    description:
+      'The mail server that sends them: `smtps` with TLS, by default on port 465; `smtp` with STARTTLS, by default on port 587. Only on this machine may `smtp` have no TLS.',
+  }),
+  MIDMONTH_NOTIFY_REMINDER_HOURS: Type.Integer({
+    default: 24,
+    minimum: 1,
+    maximum: 720,
+    description: 'After how many hours the operators are told again of what still needs attention.',
   }),
   MIDMONTH_DRAIN_SECONDS: Type.Integer({
     default: 2,

@@ -26,6 +26,7 @@ import { retentionOf } from './kernel/retention.ts'
 import type { Clock } from './kernel/time.ts'
 import { countMembersWithoutKeys, membersWithoutKeysInWords } from './members/key-checks.ts'
 import type { MetricsSource } from './metrics/metrics-source.ts'
+import { noticeSettingsOf } from './notices/settings.ts'
 import type { Installation, InstallationContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
 import { findRestore, noticeRestore, restoreInWords } from './payouts/books/restores.ts'
@@ -37,6 +38,7 @@ import { ensureInstallationKey, openSealer, refuseUsed, requireRestoredKeys } fr
 import { describeKey, type KeySource, keySourceOf } from './sealing/key-providers.ts'
 import { rotationOf, unfinishedRotations } from './sealing/rotation.ts'
 import type { Sealer } from './sealing/sealer.ts'
+import type { noticeTasks } from './tasks.ts'
 import { Fence } from './webhooks/fence.ts'
 import type { Worker } from './worker.ts'
 
@@ -370,6 +372,8 @@ export async function run(
     await Promise.all([listening?.close({ drainMs }) ?? app?.close(), worker?.stop()])
     await requestLog?.close()
   }
+  // Checked by every process, so that a fault does not show only at a worker.
+  noticeSettingsOf(settings)
   const excess = await describeExcess(db)
   if (excess !== undefined) log.warn(excess)
   try {
@@ -422,6 +426,7 @@ export async function run(
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
         retention: retentionOf(settings),
+        notices: await noticesOf(settings, rails),
         isSandbox: mode === 'sandbox',
         metrics: metrics?.process,
       })
@@ -540,6 +545,17 @@ async function openChannels(
 /** @throws SettingsProblem */
 async function consoleOf(settings: Settings): Promise<ApiContext['console']> {
   return (await import('./users/settings.ts')).readConsoleSettings(settings)
+}
+
+/** The channels by which operators are told what needs attention, and what that depends on. */
+async function noticesOf(settings: Settings, rails: readonly Rail[]): Promise<Parameters<typeof noticeTasks>> {
+  const notices = noticeSettingsOf(settings)
+  const { openNoticeChannels } = await import('./notices/channels.ts')
+  const { mode, reminderMs } = notices
+  return [
+    openNoticeChannels(notices, { clockMs: Date.now }),
+    { mode, rails, retention: retentionOf(settings), reminderMs },
+  ]
 }
 
 /** The targets that webhook deliveries may be sent to. */

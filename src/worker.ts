@@ -9,7 +9,7 @@ import type { Clock } from './kernel/time.ts'
 import type { ProcessMetrics } from './metrics/process-metrics.ts'
 import { scopesOf } from './partners/clocks.ts'
 import type { Channel } from './payouts/channels/channel.ts'
-import { internalTasks, longTasks, payoutTasks, retentionTasks } from './tasks.ts'
+import { internalTasks, longTasks, noticeTasks, payoutTasks, retentionTasks } from './tasks.ts'
 import { Delivery } from './webhooks/delivery.ts'
 import type { Sender } from './webhooks/send.ts'
 import { beat, limits as heartbeatLimits, signOff } from './worker/heartbeats.ts'
@@ -35,6 +35,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * @param options.realNow the real clock: the length of a claim does not follow the clock of the tasks
  * @param options.metrics measures tasks and webhook requests
  * @param options.retention how many days each kind of data is kept
+ * @param options.notices the channels by which operators are told what needs attention, and how often
  * @param options.isSandbox whether partners have clocks that can be moved
  * @throws if the tasks cannot be started
  */
@@ -46,6 +47,7 @@ export async function startWorker(
     sender,
     realNow,
     retention,
+    notices,
     isSandbox = false,
     metrics,
   }: {
@@ -53,6 +55,7 @@ export async function startWorker(
     sender: Sender
     realNow: Clock
     retention: Retention
+    notices?: Parameters<typeof noticeTasks> | undefined
     isSandbox?: boolean
     metrics?: ProcessMetrics | undefined
   },
@@ -87,7 +90,7 @@ export async function startWorker(
   }
   const startExternal = async () => {
     // Long tasks are among them, so that internal tasks keep their slots.
-    const tasks = { ...scoped(external), ...clockTasks, ...longTasks }
+    const tasks = { ...scoped(external), ...(notices && noticeTasks(...notices)), ...clockTasks, ...longTasks }
     const runner = await startRunner(context, queue, { tasks, concurrency: slots.external, metrics })
     // A move whose process was killed continues as soon as its lease ends, not at the next minute.
     for (const task of Object.keys(clockTasks)) await runner.addJob(task, undefined, roundOf(task))

@@ -83,6 +83,7 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   metadata: 'disposable',
   migrationSteps: 'read-only',
   migrations: 'read-only',
+  operatorNotices: 'free',
   operatorKeys: { changes: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
   partnerLogos: 'free',
   partners: { protects: ['name', 'createdAt'] },

@@ -494,6 +494,15 @@ export type DB = {
     revokedAt: Date | null
     lastUsedAt: Date | null
   }
+  operatorNotices: {
+    channel: 'email' | 'webhook'
+    told: unknown
+    toldAt: Date | null
+    message: unknown
+    attempts: number
+    nextAttemptAt: Date
+    fault: string | null
+  }
   partnerLogos: {
     partnerId: string
     mediaType: 'image/jpeg' | 'image/png' | 'image/webp'

@@ -30,6 +30,7 @@ const idPrefixes = {
   user: 'usr',
   userSession: 'uss',
   invitation: 'inv',
+  operatorNotice: 'ntc',
 } as const
 
 export type IdKind = keyof typeof idPrefixes

@@ -40,6 +40,7 @@ export type AttentionKind =
   | 'failingArchive'
   | 'overdueBackup'
   | 'overdueRetention'
+  | 'failingNotices'
   | 'asynchronousReplicas'
 
 /** Everything that needs manual action. */
@@ -138,6 +139,12 @@ export function attentionOf(facts: StatusFacts, { retention, now }: Asked): Atte
     backup !== undefined &&
       one('overdueBackup', { sentence: `${backup}; run midmonth backup recorded after each backup` }),
     asynchronous !== undefined && one('asynchronousReplicas', { sentence: asynchronous }),
+    ...facts.failingNotices.map(({ channel, attempts, fault }) =>
+      one('failingNotices', {
+        subject: channel,
+        sentence: `Messages to operators by ${channel} do not arrive (${fault}, ${countOf(attempts, 'attempt')}); check ${channel === 'webhook' ? 'MIDMONTH_NOTIFY_WEBHOOK_URL' : 'MIDMONTH_SMTP_URL'}`,
+      }),
+    ),
     retentionSentence !== undefined && one('overdueRetention', { sentence: retentionSentence }),
   ]
   return all.filter(each => each !== false)

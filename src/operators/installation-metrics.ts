@@ -6,6 +6,7 @@ import { isArchivingFailing, readArchiving, readReplication } from '../database/
 import { defaultPartitionsInUse } from '../database/partitions.ts'
 import * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
+import { listFailing } from '../notices/notices.ts'
 import { listStates, type Mode } from '../partners/partners.ts'
 import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
@@ -57,6 +58,7 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
     seals: await readSeals(db),
     verification: await findLastEnded(db),
     lastBackupAt: await readLastBackup(db),
+    failingNotices: await listFailing(db),
     overdueKinds: await findOverdue(db, { retention, now }),
   }
 }
@@ -276,6 +278,13 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     name: 'database_default_partitions_used',
     help: 'Tables with rows outside the partitions of their months.',
     of: ({ defaultPartitions }) => one(defaultPartitions.length),
+  },
+  {
+    name: 'notices_failing',
+    help: 'Attempts in a row in which a message to operators did not arrive, by channel.',
+    labels: ['channel'],
+    of: ({ failingNotices }) =>
+      failingNotices.map(({ channel, attempts }) => ({ labels: { channel }, value: attempts })),
   },
   {
     name: 'retention_overdue',

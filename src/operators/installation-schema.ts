@@ -89,6 +89,7 @@ export function statusOnWire({
   archiving: _archiving,
   uncovered: _uncovered,
   overdueKinds: _overdueKinds,
+  failingNotices: _failingNotices,
   replication: _replication,
   ...status
 }: FoundStatus) {

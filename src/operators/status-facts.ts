@@ -4,6 +4,7 @@ import { readSchemaState } from '../database/migrations.ts'
 import * as float from '../float/float.ts'
 import type { Currency } from '../kernel/money.ts'
 import type { Retention } from '../kernel/retention.ts'
+import { listFailing } from '../notices/notices.ts'
 import { listStates, type Mode } from '../partners/partners.ts'
 import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
@@ -60,6 +61,7 @@ export async function readStatusFacts(db: Reader, { mode, rails, retention, now 
     partners: partners.length,
     stopped,
     removals: await listLastRemovals(db),
+    failingNotices: await listFailing(db),
     replication: await readReplication(db),
     ...(await readOverdue(db, { retention, now })),
   }

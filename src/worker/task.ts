@@ -28,6 +28,7 @@ export type TaskName =
   | 'maintain-partitions'
   | 'watch-floats'
   | 'move-sandbox-clocks'
+  | 'notify-operators'
 
 /**
  * The partners that a task works for. In a sandbox, a partner can have its own clock, so its due rows are searched separately;

@@ -1,0 +1,128 @@
+import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { newId } from '../kernel/ids.ts'
+
+const limits = {
+  // Fewer failures are a restart of the receiver, and not worth a look.
+  failuresMax: 3,
+  // A killed attempt is repeated after this time, with the same id.
+  attemptMsMax: 2 * 60_000,
+  retryMs: { first: 60_000, max: 3_600_000 },
+}
+
+export type ChannelName = 'webhook' | 'email'
+
+/** What needs attention, without names of people, companies or files. */
+export type Concern = { kind: string; subject: string | null; notice: string }
+
+type Told = Concern & { since: string }
+
+/** What changed since the last message that arrived. @property isReminder nothing did, but something has needed attention for long */
+export type Message = {
+  id: string
+  at: string
+  began: Told[]
+  ended: Told[]
+  open: Told[]
+  isReminder: boolean
+}
+
+type Row = { told: Told[]; toldAt: Date | null; message: Message | null; attempts: number; nextAttemptAt: Date }
+
+/**
+ * Claims the message that a channel has to send. Committed before it is sent, so that several workers send it once.
+ * @returns undefined if there is nothing to say, another worker is sending, or the next attempt is not due
+ */
+export async function claim(
+  tx: Tx,
+  asked: { channel: ChannelName; concerns: readonly Concern[]; reminderMs: number; now: Date },
+): Promise<Message | undefined> {
+  const { channel, now } = asked
+  await sql`
+    insert into operator_notices (channel, told, attempts, next_attempt_at) values (${channel}, '[]', 0, ${now})
+    on conflict do nothing`.execute(tx)
+  const { rows } = await sql<Row>`
+    select told, told_at, message, attempts, next_attempt_at
+      from operator_notices where channel = ${channel} for update skip locked`.execute(tx)
+  const [row] = rows
+  if (row === undefined || row.nextAttemptAt > now) return undefined
+  const message = nextMessage(row, asked)
+  await sql`
+    update operator_notices
+       set message = ${message === undefined ? null : JSON.stringify(message)},
+           attempts = ${message === undefined ? 0 : row.attempts + 1},
+           fault = ${message === undefined ? null : sql`fault`},
+           next_attempt_at = ${message === undefined ? now : new Date(now.getTime() + limits.attemptMsMax)}
+     where channel = ${channel}`.execute(tx)
+  return message
+}
+
+/** Decides what to say. A message that did not arrive keeps its id until there is something else to say. */
+export function nextMessage(
+  { told, toldAt, message }: Pick<Row, 'told' | 'toldAt' | 'message'>,
+  { concerns, reminderMs, now }: { concerns: readonly Concern[]; reminderMs: number; now: Date },
+): Message | undefined {
+  const known = new Map([...told, ...(message?.open ?? [])].map(each => [keyOf(each), each.since]))
+  const at = now.toISOString()
+  const open = concerns.map(({ kind, subject, notice }) => {
+    const since = known.get(keyOf({ kind, subject })) ?? at
+    return { kind, subject, notice, since }
+  })
+  const began = without(open, told)
+  const ended = without(told, open)
+  const isReminder = began.length === 0 && ended.length === 0
+  const isDue = open.length > 0 && toldAt !== null && now.getTime() - toldAt.getTime() >= reminderMs
+  if (isReminder && !isDue) return undefined
+  if (message !== null && isSame(message.open, open)) return message
+  return { id: newId('operatorNotice', now), at, began, ended, open, isReminder }
+}
+
+/** Records that a message arrived. */
+export async function recordSent(
+  db: Db,
+  { channel, message, now }: { channel: ChannelName; message: Message; now: Date },
+): Promise<void> {
+  await sql`
+    update operator_notices
+       set told = ${JSON.stringify(message.open)}, told_at = ${now}, message = null, attempts = 0, fault = null, next_attempt_at = ${now}
+     where channel = ${channel} and message ->> 'id' = ${message.id}`.execute(db)
+}
+
+/** Records that a message did not arrive, and when to try again: after a minute, then after twice as long each time, up to an hour. */
+export async function recordFailed(
+  db: Db,
+  { channel, message, fault, now }: { channel: ChannelName; message: Message; fault: string; now: Date },
+): Promise<void> {
+  const { first, max } = limits.retryMs
+  await sql`
+    update operator_notices
+       set fault = ${fault},
+           next_attempt_at = ${now}::timestamptz
+             + least(${max}, ${first} * power(2, least(attempts, 10) - 1)) * (0.9 + 0.1 * random()) * interval '1 ms'
+     where channel = ${channel} and message ->> 'id' = ${message.id}`.execute(db)
+}
+
+/** The channels whose messages do not arrive. */
+export async function listFailing(db: Reader): Promise<{ channel: ChannelName; attempts: number; fault: string }[]> {
+  const { rows } = await sql<{ channel: ChannelName; attempts: number; fault: string }>`
+    select channel, attempts, fault from operator_notices
+     where fault is not null and attempts >= ${limits.failuresMax} order by channel`.execute(db)
+  return rows
+}
+
+/** Forgets channels that are no longer set up, so that their failures are not shown for ever. */
+export async function forgetOthers(db: Db, channels: readonly ChannelName[]): Promise<void> {
+  await sql`delete from operator_notices where channel <> all(${channels}::text[])`.execute(db)
+}
+
+function keyOf({ kind, subject }: Pick<Concern, 'kind' | 'subject'>): string {
+  return JSON.stringify([kind, subject])
+}
+
+function without(all: readonly Told[], others: readonly Told[]): Told[] {
+  const keys = new Set(others.map(keyOf))
+  return all.filter(each => !keys.has(keyOf(each)))
+}
+
+function isSame(a: readonly Told[], b: readonly Told[]): boolean {
+  return a.length === b.length && without(a, b).length === 0
+}

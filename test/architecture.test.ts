@@ -217,6 +217,7 @@ const owners: Record<string, string> = {
   members: 'members',
   member_keys: 'members',
   member_former_names: 'members',
+  member_fingerprint_key: 'sealing',
   member_erasures: 'erasure',
   member_counts: 'members',
   member_count_changes: 'members',

@@ -118,6 +118,17 @@ test('a payment that the bank had named before it got its reference again is not
   expect((await scene.open()).map(({ kind }) => kind)).toEqual(['unmatched', 'contradiction'])
 })
 
+test('a server that is restored under a running worker sends nothing either', async () => {
+  const withdrawal = await scene.withdraw(5_000)
+  await scene.harness.pool.query(`update database_places set timeline = '00000000'`)
+  const before = await sentCount()
+  await scene.send([withdrawal])
+  expect(await sentCount()).toBe(before)
+  expect(await findRestore(scene.harness.db)).toMatchObject({
+    how: 'The server was recovered from an archive of its WAL',
+  })
+})
+
 test('a database that has moved to another place is held, a failover is not, and neither is a restart', async () => {
   const { db, pool, clock } = scene.harness
   const now = clock.now()

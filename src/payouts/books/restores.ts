@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { type Db, type Reader, sql, type Tx } from '../../database/database.ts'
 import { hasReference } from './by-reference.ts'
 
@@ -50,11 +51,14 @@ export async function listUnsent(tx: Tx): Promise<{ partnerId: string; withdrawa
   return rows
 }
 
-type Place = { systemIdentifier: string; databaseOid: bigint; timeline: string; wasStandby: boolean }
+type Place = { systemIdentifier: string; databaseOid: bigint; timeline: string }
+type Found = Place & { wasStandby: boolean; isKnown: boolean }
 
 /**
  * Notices that the database was restored by another tool: its server or its place there changed, or the server left its timeline without
- * having been a standby, which a failover promotes. Remembers where the database is now.
+ * having been a standby, which a failover promotes. Remembers where the database is now. Called before anything is sent to a bank, since a
+ * server can be restored under running processes, and so that a failover is seen before the new primary is restarted, which forgets that
+ * it was a standby.
  * @param recoveredUntil the last commit that the backup has, if it is known
  * @returns what was noticed; undefined for nothing
  */
@@ -63,13 +67,13 @@ export async function noticeRestore(
   { recoveredUntil = null, now }: { recoveredUntil?: Date | null; now: Date },
 ): Promise<string | undefined> {
   const place = await readPlace(db)
-  if (place === undefined) return undefined
+  if (place === undefined || place.isKnown) return undefined
   return await db.transaction().execute(async tx => {
     await sql`
       insert into database_places (system_identifier, database_oid, timeline, seen_at)
       values (${place.systemIdentifier}, ${place.databaseOid}, ${place.timeline}, ${now})
           on conflict (one) do nothing`.execute(tx)
-    const { rows } = await sql<Omit<Place, 'wasStandby'>>`
+    const { rows } = await sql<Place>`
       select system_identifier, database_oid, timeline from database_places for update`.execute(tx)
     const [known] = rows
     const how = known && changeOf(known, place)
@@ -89,7 +93,7 @@ async function rememberPlace(
            timeline = ${timeline}, seen_at = ${now}`.execute(tx)
 }
 
-function changeOf(known: Omit<Place, 'wasStandby'>, place: Place): string | undefined {
+function changeOf(known: Place, place: Found): string | undefined {
   if (known.systemIdentifier !== place.systemIdentifier) return 'The database is on another server than before'
   if (known.databaseOid !== place.databaseOid) return 'The database was created anew on its server'
   if (known.timeline !== place.timeline && !place.wasStandby)
@@ -97,17 +101,22 @@ function changeOf(known: Omit<Place, 'wasStandby'>, place: Place): string | unde
   return undefined
 }
 
-/** @returns undefined if the server does not say, as some that are offered as a service */
-async function readPlace(db: Db): Promise<Place | undefined> {
+/** Where the database is now. @returns undefined if the server does not say, as some that are offered as a service */
+async function readPlace(db: Db): Promise<Found | undefined> {
   try {
-    const { rows } = await sql<Place>`
-      select (select system_identifier::text from pg_control_system()) as system_identifier,
-             (select oid::bigint from pg_database where datname = current_database()) as database_oid,
-             left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline,
-             pg_last_wal_receive_lsn() is not null as was_standby`.execute(db)
+    const { rows } = await sql<Found>`
+      with place as (
+        select (select system_identifier::text from pg_control_system()) as system_identifier,
+               (select oid::bigint from pg_database where datname = current_database()) as database_oid,
+               left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline)
+      select place.*, pg_last_wal_receive_lsn() is not null as was_standby,
+             exists (select from database_places natural join place) as is_known
+        from place`.execute(db)
     return rows[0]
-  } catch {
-    return undefined
+  } catch (error) {
+    // 42501: insufficient privilege; 42883: no such function.
+    if (error instanceof pg.DatabaseError && (error.code === '42501' || error.code === '42883')) return undefined
+    throw error
   }
 }
 

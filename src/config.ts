@@ -37,6 +37,13 @@ export const Settings = Type.Object({
     description:
       'The same database with the role that owns it, for example `postgres://midmonth_owner@db.internal/midmonth`. Used to migrate. If empty, `DATABASE_URL` is used, and its role must own the database.',
   }),
+  MIDMONTH_REPLICA_URL: Type.String({
+    default: '',
+    pattern: '^(postgres(ql)?://[^,]+)?$',
+    examples: ['postgres://midmonth_app@db-replica.internal/midmonth'],
+    description:
+      'A replica of the database, for the overview, the event feed, statements, lists of members and deductions, and exports. It is read only once it has every write that was acknowledged before; otherwise, and without this setting, the primary is. See docs/operations/high-availability.md.',
+  }),
   MIDMONTH_DATA_DIR: Type.String({
     default: '',
     description:

@@ -79,6 +79,7 @@ async function run<Context extends ApiContext>(
   const { done } = await operation.run(call, {
     write: async (work, on) => ({ done: await write(work, on) }),
     read: async work => ({ done: await read(work) }),
+    source: async () => db,
     download: async file => {
       await disclose(file)
       return { done: file }

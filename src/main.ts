@@ -17,6 +17,7 @@ import { addressesOf } from './database/hosts.ts'
 import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { requireOwnSessions } from './database/own-session.ts'
+import { Replica } from './database/replica.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import { type Listening, ListenProblem, listen } from './http/server/listening.ts'
@@ -368,9 +369,10 @@ export async function run(
   let worker: Worker | undefined
   const requestLog =
     roles.api && settings.MIDMONTH_REQUEST_LOG === 'on' ? new RequestLog({ withCopying, log }) : undefined
+  const replica = roles.api && settings.MIDMONTH_REPLICA_URL !== '' ? openReplica(settings, log) : undefined
   const stop = async ({ drainMs = 0 } = {}) => {
     await Promise.all([listening?.close({ drainMs }) ?? app?.close(), worker?.stop()])
-    await requestLog?.close()
+    await Promise.all([requestLog?.close(), replica?.close()])
   }
   // Checked by every process, so that a fault does not show only at a worker.
   noticeSettingsOf(settings)
@@ -390,6 +392,7 @@ export async function run(
             ...context,
             batchDb,
             withCopying,
+            replica: replica && new Replica({ primary: db, replica: replica.db, log }),
             lanes: settings.MIDMONTH_LANES,
             publicUrl: settings.MIDMONTH_PUBLIC_URL || undefined,
             console: await consoleOf(settings),
@@ -444,6 +447,14 @@ export async function run(
     await Promise.race([stop().catch(() => undefined), pause(closeMsMax, undefined, { ref: false })])
     throw error
   }
+}
+
+/** Connects at the first read: a replica that is down must not block a start. */
+function openReplica(
+  { MIDMONTH_REPLICA_URL: url, MIDMONTH_DATABASE_CONNECTIONS: connectionsMax }: Settings,
+  log: Logger,
+): Pick<Databases, 'db' | 'close'> {
+  return connect(url, { log, connectionsMax })
 }
 
 /** Loaded only where metrics are served. */
@@ -562,7 +573,9 @@ async function noticesOf(settings: Settings, rails: readonly Rail[]): Promise<Pa
 function fenceOf(settings: Settings): Fence {
   const { MIDMONTH_MODE: mode, MIDMONTH_WEBHOOK_LOOPBACK: loopback, HOST: host } = settings
   const isLocal = mode === 'sandbox' && /^(localhost|127\.[0-9.]+|::1)$/.test(host)
-  const databases = [settings.DATABASE_URL, settings.DATABASE_OWNER_URL].filter(url => url !== '')
+  const databases = [settings.DATABASE_URL, settings.DATABASE_OWNER_URL, settings.MIDMONTH_REPLICA_URL].filter(
+    url => url !== '',
+  )
   return new Fence({
     allowsHttp: mode === 'sandbox',
     allowsLoopback: loopback === 'on' || (loopback === 'auto' && isLocal),

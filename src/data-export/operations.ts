@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import type { Db } from '../database/database.ts'
 import { type Call, consoleOperation, type Download, named, operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -16,6 +17,7 @@ const success = {
 
 const exportMemberData = operation({
   route: 'GET /v1/members/:memberId/data-export',
+  mayReadReplica: true,
   scope: 'members:read',
   roles: 'keysOnly',
   sdk: 'members.exportData',
@@ -26,34 +28,38 @@ const exportMemberData = operation({
   params: Type.Object({ memberId: Id('member') }),
   success,
   problems: ['MemberNotFound'],
-  async run(call, { download }) {
-    return download(await exportOf(call, { memberId: call.params.memberId, isOwn: false }))
+  async run(call, { source, download }) {
+    return download(await exportOf(call, await source(), { memberId: call.params.memberId, isOwn: false }))
   },
 })
 
 const exportOwnData = operation({
   route: 'GET /v1/me/data-export',
+  mayReadReplica: true,
   session: 'read',
   tag: 'Member sessions',
   summary: 'Export everything about the member',
   description:
     'Like `exportMemberData`, for the member. Accounts are shown by their last four characters; the employer has the whole numbers. With `accept: text/html`, a page to read, save and print.',
   success,
-  async run(call, { download }) {
-    return download(await exportOf(call, { memberId: call.memberSession.memberId, isOwn: true }))
+  async run(call, { source, download }) {
+    return download(await exportOf(call, await source(), { memberId: call.memberSession.memberId, isOwn: true }))
   },
 })
 
 /** The page, unmasked, for a person in the console who gives a reason. */
 const exportMemberPage = consoleOperation({
   route: 'POST /console/v1/members/:memberId/data-export',
+  mayReadReplica: true,
   console: 'user',
   roles: payroll,
   params: Type.Object({ memberId: Id('member') }),
   body: strictObject({ reason: RevealReason }),
-  async run(call, { download }) {
+  async run(call, { source, download }) {
     const { params, body } = call
-    return download(await exportOf(call, { memberId: params.memberId, isOwn: false, reason: body.reason }))
+    return download(
+      await exportOf(call, await source(), { memberId: params.memberId, isOwn: false, reason: body.reason }),
+    )
   },
 })
 
@@ -61,9 +67,10 @@ export const dataExportOperations = named({ exportMemberData, exportOwnData, exp
 
 async function exportOf(
   { partner, now, context, prefersHtml }: Call,
+  db: Db,
   { memberId, isOwn, reason }: { memberId: string; isOwn: boolean; reason?: string },
 ): Promise<Download> {
-  const sections = await openExport(context.db, { partner, memberId, isOwn, bankOf: context.bankOf, now })
+  const sections = await openExport(db, { partner, memberId, isOwn, bankOf: context.bankOf, now })
   const isPage = prefersHtml || reason !== undefined
   const type = isPage ? 'text/html' : 'application/json'
   return {

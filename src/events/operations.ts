@@ -44,6 +44,7 @@ function inPascalCase(type: EventType): string {
 
 const getEvents = operation({
   route: 'GET /v1/events',
+  mayReadReplica: true,
   scope: 'pay:read',
   roles: tracing,
   sdk: 'events.list',

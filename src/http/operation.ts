@@ -111,6 +111,8 @@ type Steps = {
   write(work: (tx: Tx) => Promise<OperationResponse>, db?: Db): Promise<Done>
   /** See `Work.read`. */
   read(work: (reader: Reader) => Promise<OperationResponse>): Promise<Done>
+  /** What a file is read with: as for `read`, but for as long as it is streamed. */
+  source(): Promise<Db>
   download(file: Download): Promise<Done>
 }
 /** The response that was sent, or returned to a command. */
@@ -191,6 +193,8 @@ type Limits = {
 type About = Omit<Declaration, 'params' | 'query' | 'body'> &
   Access &
   Limits & {
+    /** The response decides nothing, so a replica that has every acknowledged write may give it. */
+    mayReadReplica?: true
     /** The name of the method in the SDK, and that of its form which returns a file. */
     sdk?: string | { json: string; file: string }
     /** Days of the announcement and of the removal, and the path that replaces this one. */

@@ -15,6 +15,7 @@ import type { ApiContext, App } from './server/server.ts'
 import {
   type CompleteResponse,
   disclosureOf,
+  type ReadFrom,
   read,
   withBatchIdempotency,
   withIdempotency,
@@ -22,7 +23,7 @@ import {
 } from './with-idempotency.ts'
 
 /** What serving operations needs. A process without batches has no connections for them. */
-type ServedContext = Pick<ApiContext, 'db' | 'publicUrl'> & Partial<Pick<ApiContext, 'batchDb'>>
+type ServedContext = Pick<ApiContext, 'db' | 'publicUrl'> & Partial<Pick<ApiContext, 'batchDb' | 'replica'>>
 
 /** Serves operations over HTTP. */
 export function registerOperations<Context extends ServedContext>(
@@ -88,7 +89,10 @@ function handlerOf<Context extends ServedContext>(
   { context, disclosures }: Serving<Context>,
 ): Handler {
   const { db, batchDb = db } = context
-  const reading = { db, reader: 'isPrepared' in operation ? batchDb : db, disclosures }
+  const replica = operation.mayReadReplica ? context.replica : undefined
+  const reader = 'isPrepared' in operation ? batchDb : db
+  const readFrom: ReadFrom = async work => await (replica === undefined ? work(reader) : replica.read(work))
+  const reading = { db, readFrom, disclosures }
   const complete = completion(operation)
   if ('batch' in operation) {
     const { submit, respond } = operation.batch
@@ -118,8 +122,9 @@ function handlerOf<Context extends ServedContext>(
               done: await withIdempotency(writeDb, request, reply, async tx => complete(await work(tx), call)),
             }),
             read: async work => ({
-              done: await read({ db, disclosures }, request, reply, async reader => complete(await work(reader), call)),
+              done: await read(reading, request, reply, async from => complete(await work(from), call)),
             }),
+            source: async () => (await replica?.upToDate()) ?? db,
             download: async file => {
               if (file.disclosed !== undefined) await disclosures.record(disclosureOf(request, file.disclosed))
               return { done: sendParts(request, reply, file) }
@@ -136,9 +141,7 @@ function handlerOf<Context extends ServedContext>(
           }
         : async (request, reply) => {
             const call = new RequestCall(context, request, reply)
-            return await read(reading, request, reply, async reader =>
-              complete(await operation.read(reader, call), call),
-            )
+            return await read(reading, request, reply, async from => complete(await operation.read(from, call), call))
           }
   const { csv, html, schema } = operation.success
   // Only where the caller's preference decides between JSON and a file.

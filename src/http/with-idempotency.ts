@@ -153,12 +153,15 @@ export async function withStartedWork<Result>(
   return send(reply, claimed === undefined ? await run() : await inTurn(claimed, () => hold(db, claimed, run)))
 }
 
+/** Gives work what it reads with. */
+export type ReadFrom = <T>(work: (reader: Reader) => Promise<T>) => Promise<T>
+
 /**
  * Runs a reading operation. It needs no transaction, unless it has an idempotency key to record.
- * @param reader what it reads with, if it has no key: the claim of a key waits longer for a lock than the connections of batches do
+ * @param readFrom what it reads with, if it has no key: the claim of a key waits longer for a lock than the connections of batches do
  */
 export async function read(
-  { db, reader = db, disclosures }: { db: Db; reader?: Reader; disclosures: DisclosureLog },
+  { db, readFrom, disclosures }: { db: Db; readFrom: ReadFrom; disclosures: DisclosureLog },
   request: FastifyRequest,
   reply: FastifyReply,
   work: (reader: Reader) => Promise<CompleteResponse>,
@@ -169,7 +172,7 @@ export async function read(
       await shareByName(tx, 'erasure of stored reads', '')
       return await work(tx)
     })
-  const response = await work(reader)
+  const response = await readFrom(work)
   if (response.disclosed !== undefined) await disclosures.record(disclosureOf(request, response.disclosed))
   return send(reply, stored(response))
 }

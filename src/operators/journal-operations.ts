@@ -9,6 +9,7 @@ import { Day } from './float-schema.ts'
 const exportJournal = operation({
   route: 'GET /operator/v1/journal',
   isForOperators: true,
+  mayReadReplica: true,
   tag: 'Finance',
   summary: 'Export the journal',
   description:
@@ -27,8 +28,8 @@ const exportJournal = operation({
     },
   },
   problems: ['NotFound'],
-  async run({ context, query: { from: firstDay, to: lastDay, partnerId } }, { download }) {
-    const parts = await openJournal(context.db, { partnerId, firstDay, lastDay })
+  async run({ query: { from: firstDay, to: lastDay, partnerId } }, { source, download }) {
+    const parts = await openJournal(await source(), { partnerId, firstDay, lastDay })
     return download({ headers: csvHeaders(`journal-${firstDay}-${lastDay}.csv`), parts })
   },
 })

@@ -25,6 +25,7 @@ const GivenDay = Type.String({ format: 'date', pattern: '^(19|[2-9][0-9])', exam
 
 const getOverview = operation({
   route: 'GET /v1/overview',
+  mayReadReplica: true,
   sdk: 'overview.get',
   summary: 'Get an overview',
   description:
@@ -40,6 +41,7 @@ const getOverview = operation({
 
 const getOverviewSeries = operation({
   route: 'GET /v1/overview/series',
+  mayReadReplica: true,
   sdk: 'overview.getSeries',
   summary: 'Get withdrawals over time',
   description: `By day, for up to ${limits.daysMax} days (by default the last ${limits.daysDefault}), or by pay cycle, for the last cycles.`,

@@ -75,6 +75,7 @@ const getPayCycle = operation({
 
 const getPayCycleDeductions = operation({
   route: 'GET /v1/pay/cycles/:payCycleId/deductions',
+  mayReadReplica: true,
   scope: 'pay:read',
   roles: staff,
   sdk: { json: 'payCycles.listDeductions', file: 'payCycles.exportDeductions' },
@@ -94,9 +95,10 @@ const getPayCycleDeductions = operation({
     },
   },
   problems: ['NotFound'],
-  async run({ partner, params, query, prefersCsv, context: { db } }, { read, download }) {
+  async run({ partner, params, query, prefersCsv }, { read, source, download }) {
     const of = { partnerId: partner.id, payCycleId: params.payCycleId }
     if (prefersCsv) {
+      const db = await source()
       const { startDate, endDate } = await payCycles.findWithDeductions(db, of)
       return download({ headers: csvHeaders(`deductions-${startDate}-${endDate}.csv`), parts: fileOf(db, of) })
     }

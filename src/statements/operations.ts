@@ -13,6 +13,7 @@ import { readStatement } from './statement.ts'
 const getMemberStatement = operation({
   route: 'GET /v1/pay/members/:memberId/statement',
   scope: 'pay:read',
+  mayReadReplica: true,
   roles: staff,
   sdk: 'members.listStatementLines',
   tag: 'Members',

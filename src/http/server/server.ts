@@ -5,6 +5,7 @@ import type { Fault } from '../../contract/faults.ts'
 import type { Parts, Validated } from '../../contract/validation.ts'
 import type { WithCopying } from '../../database/copy.ts'
 import type { BatchDb, Db } from '../../database/database.ts'
+import type { Replica } from '../../database/replica.ts'
 import type { Deadline } from '../../kernel/deadline.ts'
 import type { Problem } from '../../kernel/errors.ts'
 import type { Lanes } from '../../kernel/lanes.ts'
@@ -110,6 +111,8 @@ export type ApiContext = {
   /** See `Batches`. */
   lanes?: Lanes
   withCopying: WithCopying
+  /** For reads that decide nothing; without it, they go to the primary. */
+  replica?: Replica | undefined
   /** Seals values that must not be readable in the database. */
   sealer: Sealer
   log: Logger

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import pino from 'pino'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { connect, connectFirst } from './connect.ts'
 import { sql } from './database.ts'
@@ -50,7 +50,7 @@ test('while no host accepts writes, nothing is done, and the first that does is 
   const { db } = connectTo([host.port, 1])
   expect(outageOutcome(await sql`select 1`.execute(db).catch((refused: unknown) => refused))).toBe('nothing-done')
   host.isReadOnly = false
-  await sql`select 1`.execute(db)
+  await vi.waitFor(() => sql`select 1`.execute(db))
 })
 
 test('when another host takes over, a query on one that hangs ends, and the next one is answered', async () => {
@@ -62,6 +62,14 @@ test('when another host takes over, a query on one that hangs ends, and the next
   const hanging = await sql`select 1`.execute(db).catch((lost: unknown) => lost)
   expect(outageOutcome(hanging)).toBe('unknown')
   await sql`select 1`.execute(db)
+})
+
+test('a query on a host that hangs ends, although no other host accepts writes yet', async () => {
+  const [first, second] = [await startHost(), await startHost({ isReadOnly: true })]
+  const { db } = connectTo([first.port, second.port])
+  await sql`select 1`.execute(db)
+  first.isFrozen = true
+  expect(outageOutcome(await sql`select 1`.execute(db).catch((lost: unknown) => lost))).toBe('unknown')
 })
 
 function connectTo(ports: number[]) {

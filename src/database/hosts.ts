@@ -5,8 +5,8 @@ import { Unavailable } from './errors.ts'
 const limits = {
   // A host that does not say within this time whether it accepts writes counts as down. A search takes as long.
   answerMsMax: 1_000,
-  // A frozen host, or one that is cut off, keeps its connections open: within this time they are noticed.
-  checkMs: 3_000,
+  // A frozen host, or one that is cut off, keeps its connections open: after this time they are looked at.
+  checkMs: 2_000,
   // How often a search asks each host.
   searchMs: 250,
 }
@@ -63,6 +63,7 @@ class Primary {
   readonly #clients = new Map<pg.Client, Host>()
   #known: Host | undefined
   #search: Promise<Host> | undefined
+  #isLost = false
   #timer: NodeJS.Timeout | undefined
 
   constructor(addresses: readonly string[]) {
@@ -95,11 +96,13 @@ class Primary {
     if (this.#known === host) this.#known = undefined
   }
 
-  /** @throws NoPrimary */
+  /** @throws NoPrimary, at once during an outage: callers that wait would take up all places of their pool. The search goes on. */
   async #find(): Promise<Host> {
     this.#search ??= this.#searchAgainAndAgain().finally(() => {
       this.#search = undefined
     })
+    this.#search.catch(() => undefined)
+    if (this.#isLost) throw new NoPrimary()
     return await this.#search
   }
 
@@ -111,13 +114,19 @@ class Primary {
       const host = await Promise.race([found, pause(limits.searchMs)])
       if (host !== undefined) return this.#adopt(host)
     }
+    this.#isLost = true
     throw new NoPrimary()
   }
 
   #adopt(found: Host): Host {
     this.#known = found
-    for (const [client, host] of this.#clients) if (host !== found) client.connection.stream.destroy()
+    this.#isLost = false
+    this.#disconnect(host => host !== found)
     return found
+  }
+
+  #disconnect(isLost: (host: Host) => boolean): void {
+    for (const [client, host] of this.#clients) if (isLost(host)) client.connection.stream.destroy()
   }
 
   /** Looks after the known host as long as there are connections. */
@@ -127,24 +136,43 @@ class Primary {
       this.#timer = undefined
       if (this.#clients.size === 0) return
       const known = this.#known
-      if (known !== undefined) await probe(known).catch(() => this.#doubt(known))
-      if (this.#known === undefined) await this.#find().catch(() => undefined)
+      const failure =
+        known &&
+        (await probe(known).then(
+          () => undefined,
+          error => error,
+        ))
+      if (known !== undefined && failure !== undefined) this.#doubt(known)
+      if (this.#known === undefined) {
+        await this.#find().catch(() => undefined)
+        // A host that refuses, for example because it has too many connections, may still answer on those.
+        if (failure instanceof Silence && this.#known === undefined) this.#disconnect(host => host === known)
+      }
       this.#schedule()
     }
     this.#timer = setTimeout(check, this.#known === undefined ? limits.searchMs : limits.checkMs).unref()
   }
 }
 
+/** The host said nothing. */
+class Silence extends Error {}
+
 /** @throws if the host does not accept writes */
 async function probe(host: Host): Promise<Host> {
-  const client = new pg.Client({ connectionString: host.address, connectionTimeoutMillis: limits.answerMsMax })
+  const client = new pg.Client(host.address)
   // A frozen server accepts the connection, and then says nothing.
-  const timer = setTimeout(() => client.connection.stream.destroy(), limits.answerMsMax)
+  let isSilent = false
+  const timer = setTimeout(() => {
+    isSilent = true
+    client.connection.stream.destroy()
+  }, limits.answerMsMax)
   client.on('error', () => undefined)
   try {
     await client.connect()
     if (!(await acceptsWrites(client))) throw new NoPrimary()
     return host
+  } catch (error) {
+    throw isSilent ? new Silence() : error
   } finally {
     clearTimeout(timer)
     client.end().catch(() => undefined)

@@ -26,6 +26,11 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./upgrade.ts')).upgradeCommand,
     },
     {
+      name: 'drill',
+      description: 'Rehearse the loss of the database. See docs/operations/high-availability.md.',
+      load: async () => (await import('./drill.ts')).drillCommand,
+    },
+    {
       name: 'status',
       description: 'Check the health of the database, workers, queue, payouts, floats and partners. Changes nothing.',
       load: async () => (await import('./status.ts')).statusCommand,

@@ -16,7 +16,7 @@ export const title =
 
 // A partner with 50,000 members, whose intents and withdrawals have a million events.
 const seeded = { members: 50_000, intents: Number(process.env.DRILL_INTENTS ?? 385_000) }
-const limits = { p99MsMax: 1_000, quietMs: 15_000, besideMs: 20_000, killEveryMs: 4_000, killsMax: 3 }
+const limits = { p99MsMax: 1_000, quietMs: 15_000, besideMs: 20_000, killAfterMs: 10_000, killsMax: 4 }
 
 export async function run(say: (line: string) => void): Promise<void> {
   const folder = path.join(tmpdir(), `midmonth-upgrade-drill-${process.pid}`)
@@ -104,7 +104,8 @@ async function fill(url: string, say: (line: string) => void) {
       `set session_replication_role = replica;
        with moved as (delete from events returning *)
        insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
-       select partner_id, first_id('evt', date_trunc('month', now())) || right(id, 16), type, resource_id, sequence, data, created_at, position
+       select partner_id, first_id('evt', date_trunc('month', now())) || right(id, 16), type, resource_id, sequence, data,
+              date_trunc('month', now()), position
          from moved;
        set session_replication_role = default`,
     )
@@ -126,22 +127,13 @@ async function fill(url: string, say: (line: string) => void) {
   return employer
 }
 
-/** Kills migrating with SIGKILL again and again, each time somewhere else, and then lets it end. */
+/** Kills migrating with SIGKILL in several steps, and then lets it end. */
 async function migrateWithKills(next: Version, url: string, say: (line: string) => void): Promise<void> {
   const began = performance.now()
-  const progress = () =>
-    withClient(url, async client => {
-      const { rows } = await client.query<{ place: string }>(
-        `select coalesce(string_agg(migration || ' step ' || number || ' (' || row_count || ' rows)', ', '), 'between steps') as place
-           from (select * from migration_steps where finished_at is null and phase = 'expand' order by migration, number limit 1) next`,
-      )
-      return rows[0]?.place ?? ''
-    })
+  let killedIn = ''
   for (let kills = 0; ; kills++) {
     const running = midmonth(next, ['migrate'])
-    const isKilled =
-      kills < limits.killsMax &&
-      (await Promise.race([pause(limits.killEveryMs * (1 + Math.random()), true), running.ended.then(() => false)]))
+    const isKilled = kills < limits.killsMax && (await hasMovedOn(url, killedIn, running.ended))
     if (isKilled) running.child.kill('SIGKILL')
     const { code, stdout, stderr } = await running.ended
     for (const line of stderr
@@ -150,13 +142,42 @@ async function migrateWithKills(next: Version, url: string, say: (line: string) 
       .filter(each => each !== ''))
       say(line)
     if (isKilled) {
-      say(`killed in ${await progress()}`)
+      killedIn = await readPlace(url)
+      say(`killed in ${killedIn}`)
       continue
     }
     assert.equal(code, 0, stderr)
     say(`${stdout.trim()} (${Math.round((performance.now() - began) / 1_000)} s)`)
     return
   }
+}
+
+/** Waits until migrating is somewhere in another step or further in a back-fill. @returns false if it ends before */
+async function hasMovedOn(url: string, place: string, ended: Promise<unknown>): Promise<boolean> {
+  let hasEnded = false
+  void ended.then(() => {
+    hasEnded = true
+  })
+  while (!hasEnded) {
+    const now = await readPlace(url)
+    if (now !== '' && now !== place) {
+      await pause(limits.killAfterMs * Math.random())
+      return !hasEnded
+    }
+    await pause(100)
+  }
+  return false
+}
+
+/** The first step that is not finished, and its rows so far; empty if there is none. */
+async function readPlace(url: string): Promise<string> {
+  return await withClient(url, async client => {
+    const { rows } = await client.query<{ place: string }>(
+      `select migration || ', step ' || number || ', after ' || row_count || ' rows' as place from migration_steps
+        where finished_at is null and phase = 'expand' order by migration, number limit 1`,
+    )
+    return rows[0]?.place ?? ''
+  })
 }
 
 async function checkSchema(url: string): Promise<void> {

@@ -1,54 +1,94 @@
 import { Command } from 'commander'
 import { readSettings, SettingsProblem } from '../src/config.ts'
+import { connect } from '../src/database/connect.ts'
 import { migrate } from '../src/database/migrate.ts'
 import type { StepReport } from '../src/database/migration-steps.ts'
-import { countPrograms } from '../src/database/migrations.ts'
-import { openDatabase } from '../src/main.ts'
+import { countConnections } from '../src/database/migrations.ts'
+import { type Database, openDatabase, openRestored } from '../src/main.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
-import { print } from './print.ts'
+import { printResult, table } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
+
+type Options = { databaseUrl?: string; identity?: string; from?: string; json?: boolean }
 
 export const upgradeCommand = new Command('upgrade')
   .requiredOption('--rehearse', 'migrate and contract a copy of the database')
-  .requiredOption('--database-url <address>', 'the copy, at an address that logs in as its owner')
+  .option('--database-url <address>', 'the copy, at an address that logs in as its owner')
+  .option(
+    '--identity <file>',
+    'restore the last backup of the embedded server as the copy, with this private key of age',
+  )
+  .option('--from <folder>', 'the folder of the backups; by default MIDMONTH_BACKUP_DIR')
   .option('--json', 'print JSON')
   .addHelpText(
     'after',
-    `\nPrints the time, the rows and the strongest locks of each step. Refuses what midmonth migrate would refuse.\n${examples('upgrade --rehearse --database-url postgres://midmonth_owner:PASSWORD@HOST/midmonth_copy')}`,
+    `
+Prints the time, the rows and the strongest locks of each step. Refuses what midmonth migrate would refuse.
+${examples('upgrade --rehearse --identity backup.key', 'upgrade --rehearse --database-url postgres://midmonth_owner:PASSWORD@HOST/midmonth_copy')}`,
   )
-  .action(async ({ databaseUrl, ...options }: { databaseUrl: string; json?: boolean }) => {
-    const settings = { ...readSettings(terminal().env), DATABASE_URL: databaseUrl, DATABASE_OWNER_URL: '' }
-    const copy = await openDatabase(settings, openLog('warn'), { as: 'owner', mayCreate: false })
+  .action(async (options: Options) => {
+    const { database, remove } = await openCopy(options)
     try {
       // A rehearsal on the database itself would be the upgrade.
-      if ((await countPrograms(copy.db)) > 0)
+      const { operations, batches } = database.pools
+      if ((await countConnections(database.db)) > operations.totalCount + batches.totalCount)
         throw new SettingsProblem(
           'Processes of Midmonth use the database at --database-url; name a copy that none uses',
         )
+      const owner = connect(database.ownerConnection, { log: openLog('warn'), connectionsMax: 3 })
       const reports: StepReport[] = []
-      const onStep = (report: StepReport) => {
-        reports.push(report)
-        writeErrorLine(`${report.migration}, step ${report.step.number} is done`)
+      try {
+        await migrate(owner.db, owner.pool, database.appRole, {
+          contracts: true,
+          onStep: report => {
+            reports.push(report)
+            writeErrorLine(`${report.migration}, step ${report.step.number} is done`)
+          },
+        })
+      } finally {
+        await owner.close()
       }
-      await migrate(copy.db, copy.pool, copy.appRole, { contracts: true, onStep })
-      print(reports.map(rowOf), options)
+      printResult(options, {
+        value: { steps: reports.map(stepOf) },
+        text: () => (reports.length === 0 ? 'No step is left: the copy is up to date.' : table(reports.map(stepOf))),
+      })
     } finally {
-      await copy.close()
+      await database.close()
+      remove()
     }
   })
 
+async function openCopy(options: Options): Promise<{ database: Database; remove(): void }> {
+  const { databaseUrl, identity, from } = options
+  const settings = readSettings(terminal().env)
+  const log = openLog('warn')
+  if ((databaseUrl === undefined) === (identity === undefined))
+    throw new SettingsProblem('Name the copy with --database-url, or the key of its last backup with --identity')
+  if (databaseUrl !== undefined) {
+    const ofCopy = { ...settings, DATABASE_URL: databaseUrl, DATABASE_OWNER_URL: '' }
+    return { database: await openDatabase(ofCopy, log, { as: 'owner', mayCreate: false }), remove: () => undefined }
+  }
+  const [{ planRestore }, { requireBackupTarget }, { readIdentities }] = await Promise.all([
+    import('../src/backups/restore.ts'),
+    import('../src/backups/target.ts'),
+    import('../src/sealing/age.ts'),
+  ])
+  const plan = await planRestore({
+    dir: from ?? requireBackupTarget(settings).dir,
+    identities: await readIdentities(identity ?? ''),
+    ...{ at: undefined, backup: undefined },
+  })
+  writeErrorLine(`restoring the backup ${plan.backup.id} and the WAL after it …`)
+  const { database, restoring } = await openRestored(settings, log, { plan, beside: true })
+  return { database, remove: () => restoring.remove() }
+}
+
 const msPerMinute = 60_000
 
-function rowOf({ migration, step, ms, rows, locks, lockTimeouts }: StepReport) {
+function stepOf({ migration, step, ms, rows, locks, lockTimeouts }: StepReport) {
   return {
-    migration,
-    step: step.number,
-    phase: step.phase,
-    kind: step.way.kind,
-    minutes: Math.ceil((ms / msPerMinute) * 100) / 100,
-    rows,
-    locks: locks.join(', '),
-    'lock timeouts': lockTimeouts,
+    ...{ migration, step: step.number, phase: step.phase, kind: step.way.kind },
+    ...{ minutes: Math.ceil((ms / msPerMinute) * 100) / 100, rows, locks: locks.join(', '), lockTimeouts },
   }
 }

@@ -98,13 +98,11 @@ export async function listOlderPrograms(
   return rows
 }
 
-/** How many connections of programs there are, except this one. */
-export async function countPrograms(db: Reader): Promise<number> {
+/** How many connections of programs there are, with those of this one. */
+export async function countConnections(db: Reader): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count
       from pg_stat_activity
-     where datname = current_database() and application_name ~ '^midmonth [0-9]{4}$' and pid <> pg_backend_pid()`.execute(
-    db,
-  )
+     where datname = current_database() and application_name ~ '^midmonth [0-9]{4}$'`.execute(db)
   return rows[0]?.count ?? 0
 }

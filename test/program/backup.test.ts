@@ -134,3 +134,12 @@ test('a start in an empty data folder is refused if the key belongs to a databas
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('belongs to a database with data') })
   expect(existsSync(path.join(dataDir, 'postgres-18'))).toBe(false)
 })
+
+test('an upgrade is rehearsed on the last backup, beside the database, and leaves nothing behind', async () => {
+  const before = readdirSync(folder)
+  const rehearsal = ['upgrade', '--rehearse', '--identity', path.join(folder, 'backup.key')]
+  expect(await done(rehearsal)).toBe('No step is left: the copy is up to date.\n')
+  expect(readdirSync(folder)).toEqual(before)
+  const refused = await midmonthHere(['upgrade', '--rehearse'], settings)
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Name the copy with --database-url') })
+})

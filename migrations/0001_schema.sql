@@ -1,10 +1,11 @@
 -- The schema, in the order in which money moves: partners, members and their imports, pay, the ledger, withdrawals, payouts,
 -- settlements, the bank's files and exceptions, events and webhooks, users, requests, the audit logs and the sandbox.
 --
--- Keys and foreign keys begin with partner_id: a row can refer only to rows of the same partner, and the schema can be distributed
--- by partner. Only what belongs to the operator, such as batches, bank files and users, has no partner. Ids are readable text
--- ('mem_…'), compared byte by byte whatever the database's locale, and so is every text that is in an index. A rule that must never be broken is a constraint or a trigger
--- whose name is the rule. Nothing is ordered by transaction ids: they start again on another server.
+-- Keys and foreign keys begin with partner_id: a row can refer only to rows of the same partner, and the schema can be
+-- distributed by partner. Only what belongs to the operator, such as batches, bank files and users, has no partner. Ids are
+-- readable text ('mem_…'), compared byte by byte whatever the database's locale, and so is every text that is in an index. A
+-- rule that must never be broken is a constraint or a trigger whose name is the rule. Nothing is ordered by transaction ids:
+-- they start again on another server.
 --
 -- The app role owns nothing; src/database/table-rules.ts gives its rights. Rules that grants cannot express are triggers, which
 -- bind the owner too.
@@ -69,10 +70,10 @@ create table migration_steps (
 
 -- What operators were told by a webhook or by e-mail: a message is sent when what needs attention differs from it.
 create table operator_notices (
-  channel text primary key check (channel in ('webhook', 'email')),
+  channel text collate "C" primary key check (channel in ('webhook', 'email')),
   -- A list of { kind, subject, notice, since }: what needed attention in the last message that arrived.
-  told jsonb not null,
-  told_at timestamptz,
+  reported jsonb not null,
+  reported_at timestamptz,
   -- The message that is being sent, with its id; repeated attempts send the same.
   message jsonb,
   attempts integer not null check (attempts >= 0),

@@ -496,8 +496,8 @@ export type DB = {
   }
   operatorNotices: {
     channel: 'email' | 'webhook'
-    told: unknown
-    toldAt: Date | null
+    reported: unknown
+    reportedAt: Date | null
     message: unknown
     attempts: number
     nextAttemptAt: Date

@@ -56,7 +56,7 @@ const pause = (id: string) => operator.call('POST', `/partners/${id}/pause`, { b
 const resume = (id: string) => operator.call('POST', `/partners/${id}/resume`, { body: {} })
 const status = async () => (await operator.call('GET', '/status')).body.attention.join('\n')
 
-test('what begins and what is over is told once each, signed and by e-mail, without names and reasons, also by several workers', async () => {
+test('what begins and what is over is reported once each, signed and by e-mail, without names and reasons, also by several workers', async () => {
   const { partner } = await harness.addPartner('Quux Couriers')
   await work()
   expect([receiver.received, mail.received]).toEqual([[], []])
@@ -98,7 +98,7 @@ test('what begins and what is over is told once each, signed and by e-mail, with
   for (const hidden of ['Quux', 'private reason', operator.id]) expect(said).not.toContain(hidden)
 })
 
-test('what lasts is told again after the hours that are set, with the time since when', async () => {
+test('what lasts is reported again after the hours that are set, with the time since when', async () => {
   const { partner } = await harness.addPartner('Lasting')
   await pause(partner.id)
   await work()
@@ -160,7 +160,7 @@ test('a message whose worker was killed is sent again with the same id', async (
   await work()
   const [id] = receiver.received.map(({ headers }) => headers['webhook-id'])
   const body = JSON.stringify({ ...receiver.bodies()[0].data, id, at: receiver.bodies()[0].timestamp })
-  await sql`update operator_notices set told = '[]', told_at = null, attempts = 1, message = ${body}`.execute(
+  await sql`update operator_notices set reported = '[]', reported_at = null, attempts = 1, message = ${body}`.execute(
     harness.ownerDb,
   )
   await work()

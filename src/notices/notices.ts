@@ -14,19 +14,25 @@ export type ChannelName = 'webhook' | 'email'
 /** What needs attention, without names of people, companies or files. */
 export type Concern = { kind: string; subject: string | null; notice: string }
 
-type Told = Concern & { since: string }
+type Reported = Concern & { since: string }
 
 /** What changed since the last message that arrived. @property isReminder nothing did, but something has needed attention for long */
 export type Message = {
   id: string
   at: string
-  began: Told[]
-  ended: Told[]
-  open: Told[]
+  began: Reported[]
+  ended: Reported[]
+  open: Reported[]
   isReminder: boolean
 }
 
-type Row = { told: Told[]; toldAt: Date | null; message: Message | null; attempts: number; nextAttemptAt: Date }
+type Row = {
+  reported: Reported[]
+  reportedAt: Date | null
+  message: Message | null
+  attempts: number
+  nextAttemptAt: Date
+}
 
 /**
  * Claims the message that a channel has to send. Committed before it is sent, so that several workers send it once.
@@ -38,10 +44,10 @@ export async function claim(
 ): Promise<Message | undefined> {
   const { channel, now } = asked
   await sql`
-    insert into operator_notices (channel, told, attempts, next_attempt_at) values (${channel}, '[]', 0, ${now})
+    insert into operator_notices (channel, reported, attempts, next_attempt_at) values (${channel}, '[]', 0, ${now})
     on conflict do nothing`.execute(tx)
   const { rows } = await sql<Row>`
-    select told, told_at, message, attempts, next_attempt_at
+    select reported, reported_at, message, attempts, next_attempt_at
       from operator_notices where channel = ${channel} for update skip locked`.execute(tx)
   const [row] = rows
   if (row === undefined || row.nextAttemptAt > now) return undefined
@@ -58,19 +64,19 @@ export async function claim(
 
 /** Decides what to say. A message that did not arrive keeps its id until there is something else to say. */
 export function nextMessage(
-  { told, toldAt, message }: Pick<Row, 'told' | 'toldAt' | 'message'>,
+  { reported, reportedAt, message }: Pick<Row, 'reported' | 'reportedAt' | 'message'>,
   { concerns, reminderMs, now }: { concerns: readonly Concern[]; reminderMs: number; now: Date },
 ): Message | undefined {
-  const known = new Map([...told, ...(message?.open ?? [])].map(each => [keyOf(each), each.since]))
+  const known = new Map([...reported, ...(message?.open ?? [])].map(each => [keyOf(each), each.since]))
   const at = now.toISOString()
   const open = concerns.map(({ kind, subject, notice }) => {
     const since = known.get(keyOf({ kind, subject })) ?? at
     return { kind, subject, notice, since }
   })
-  const began = without(open, told)
-  const ended = without(told, open)
+  const began = without(open, reported)
+  const ended = without(reported, open)
   const isReminder = began.length === 0 && ended.length === 0
-  const isDue = open.length > 0 && toldAt !== null && now.getTime() - toldAt.getTime() >= reminderMs
+  const isDue = open.length > 0 && reportedAt !== null && now.getTime() - reportedAt.getTime() >= reminderMs
   if (isReminder && !isDue) return undefined
   if (message !== null && isSame(message.open, open)) return message
   return { id: newId('operatorNotice', now), at, began, ended, open, isReminder }
@@ -83,7 +89,7 @@ export async function recordSent(
 ): Promise<void> {
   await sql`
     update operator_notices
-       set told = ${JSON.stringify(message.open)}, told_at = ${now}, message = null, attempts = 0, fault = null, next_attempt_at = ${now}
+       set reported = ${JSON.stringify(message.open)}, reported_at = ${now}, message = null, attempts = 0, fault = null, next_attempt_at = ${now}
      where channel = ${channel} and message ->> 'id' = ${message.id}`.execute(db)
 }
 
@@ -118,11 +124,11 @@ function keyOf({ kind, subject }: Pick<Concern, 'kind' | 'subject'>): string {
   return JSON.stringify([kind, subject])
 }
 
-function without(all: readonly Told[], others: readonly Told[]): Told[] {
+function without(all: readonly Reported[], others: readonly Reported[]): Reported[] {
   const keys = new Set(others.map(keyOf))
   return all.filter(each => !keys.has(keyOf(each)))
 }
 
-function isSame(a: readonly Told[], b: readonly Told[]): boolean {
+function isSame(a: readonly Reported[], b: readonly Reported[]): boolean {
   return a.length === b.length && without(a, b).length === 0
 }

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import pino, { type Logger } from 'pino'
 import type { PrettyOptions } from 'pino-pretty'
 import type { Settings } from '../src/config.ts'
+import type { Tracing } from '../src/tracing/tracing.ts'
 import { LogDestination } from './log-destination.ts'
 import { terminal } from './terminal.ts'
 
@@ -16,14 +17,16 @@ const warnLevel = 40
  * buffer immediately, and so does a normal exit. Lines are lost if the process is killed, and dropped while the disk is full or the reader
  * is stalled.
  * @param onReaderGone called once, when the other end of the pipe is closed
+ * @param tracing names the current trace in each line
  */
 export function openLog(
   level: Settings['MIDMONTH_LOG_LEVEL'],
-  { onReaderGone = () => {} }: { onReaderGone?: () => void } = {},
+  { onReaderGone = () => {}, tracing }: { onReaderGone?: () => void; tracing?: Tracing | undefined } = {},
 ): Logger {
   const { stderr } = terminal()
+  const mixin = tracing === undefined ? {} : { mixin: () => tracing.logFields() }
   // Only the process's own standard error can block it, and only with many lines.
-  if (stderr !== process.stderr) return pino({ ...options, level }, stderr)
+  if (stderr !== process.stderr) return pino({ ...options, ...mixin, level }, stderr)
   const destination = new LogDestination(2, {
     ...(stderr.isTTY ? { format: readable() } : {}),
     lossLine,
@@ -34,6 +37,7 @@ export function openLog(
   return pino(
     {
       ...options,
+      ...mixin,
       level,
       hooks: {
         logMethod(line, write, severity) {

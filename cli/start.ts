@@ -4,6 +4,7 @@ import { openDatabase, prepare, type Roles, run, systemClock } from '../src/main
 import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
 import { describeKey } from '../src/sealing/key-providers.ts'
+import { openTracing, warnOfMissingReceiver } from '../src/tracing/tracing.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
 import { banner, farewell } from './banner.ts'
 import { offerSetUp } from './console-set-up.ts'
@@ -24,7 +25,9 @@ export const startCommand = new Command('start')
       throw new SettingsProblem(
         'MIDMONTH_PUBLIC_URL must be set in live mode, to the address at which people and partners reach the service, like https://pay.example.com',
       )
-    const log = openLog(settings.MIDMONTH_LOG_LEVEL, { onReaderGone: () => shutdown.stop() })
+    const tracing = await openTracing(settings)
+    const log = openLog(settings.MIDMONTH_LOG_LEVEL, { onReaderGone: () => shutdown.stop(), tracing })
+    warnOfMissingReceiver(tracing, log)
     const shutdown = handleShutdown(log)
     const isWhole = only.api === only.worker
     const roles: Roles = { api: isWhole || only.api === true, worker: isWhole || only.worker === true }
@@ -38,7 +41,7 @@ export const startCommand = new Command('start')
       // When the API and the worker are separate processes, the operator migrates first.
       const sealer = await prepare(database, { mayMigrate: isWhole, log, onProgress: step => log.info(step) })
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))
-      const running = await run(database, { settings, roles, sealer, log, now: systemClock })
+      const running = await run(database, { settings, roles, sealer, log, now: systemClock, tracing })
       stop = running.stop
       const drainMs = settings.MIDMONTH_DRAIN_SECONDS * 1_000
       shutdown.stopWith(running.stop, { drainMs, farewell: farewell(database) })

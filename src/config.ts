@@ -218,6 +218,13 @@ export const Settings = Type.Object({
     default: 'info',
     description: 'Minimum level of log lines.',
   }),
+  MIDMONTH_TRACES: Type.Unsafe<'on' | 'off'>({
+    type: 'string',
+    enum: ['on', 'off'],
+    default: 'off',
+    description:
+      '`on` makes spans of requests, batches, tasks and outgoing calls for the OpenTelemetry SDK that is loaded beside the program; see docs/operations/tracing.md.',
+  }),
   // The schema has no default: a configured port must be free, but the default port need not be.
   MIDMONTH_HEALTH_PORT: Type.Optional(
     Type.Integer({

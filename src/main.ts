@@ -40,6 +40,7 @@ import { describeKey, type KeySource, keySourceOf } from './sealing/key-provider
 import { rotationOf, unfinishedRotations } from './sealing/rotation.ts'
 import type { Sealer } from './sealing/sealer.ts'
 import type { noticeTasks } from './tasks.ts'
+import type { Tracing } from './tracing/tracing.ts'
 import { Fence } from './webhooks/fence.ts'
 import type { Worker } from './worker.ts'
 
@@ -360,7 +361,14 @@ export type Running = {
  */
 export async function run(
   database: Database,
-  { settings, roles, sealer, log, now }: { settings: Settings; roles: Roles; sealer: Sealer; log: Logger; now: Clock },
+  {
+    settings,
+    roles,
+    sealer,
+    log,
+    now,
+    tracing,
+  }: { settings: Settings; roles: Roles; sealer: Sealer; log: Logger; now: Clock; tracing?: Tracing | undefined },
 ): Promise<Running> {
   const { db, batchDb, withCopying, pool } = database
   const { HOST: host, PORT: port, MIDMONTH_HEALTH_PORT: healthPort, MIDMONTH_MODE: mode } = settings
@@ -383,7 +391,7 @@ export async function run(
     const fence = fenceOf(settings)
     const token = settings.MIDMONTH_METRICS_TOKEN
     const metrics = roles.api && token === '' ? undefined : await openMetrics(database, { settings, token, now })
-    const context = { db, sealer, log, now, mode, metrics, trustedProxies: settings.MIDMONTH_TRUST_PROXY }
+    const context = { db, sealer, log, now, mode, metrics, tracing, trustedProxies: settings.MIDMONTH_TRUST_PROXY }
     const rails = await readRails(settings)
     const channels = await openChannels(settings, { db, log, now, rails })
     app = roles.api
@@ -424,9 +432,9 @@ export async function run(
     if (roles.worker) {
       const { startWorker } = await import('./worker.ts')
       const { Sender } = await import('./webhooks/send.ts')
-      worker = await startWorker({ db, log, now }, pool, {
+      worker = await startWorker({ db, log, now, tracing }, pool, {
         channels,
-        sender: new Sender(fence, { clockMs: Date.now }),
+        sender: new Sender(fence, { clockMs: Date.now, tracing }),
         realNow: systemClock,
         retention: retentionOf(settings),
         notices: await noticesOf(settings, rails),

@@ -218,7 +218,8 @@ async function startRunner(
   // Tasks are scheduled for when they are due. Running each every minute as well covers a missed schedule.
   const rounds = Object.keys(tasks).map(task => ({ task, match: '* * * * *', options: roundOf(task) }))
   const measured = (name: string, task: Tasks[TaskName]) => async () => {
-    const work = () => task(context)
+    const { tracing } = context
+    const work = () => (tracing === undefined ? task(context) : tracing.inSpan(`task ${name}`, {}, () => task(context)))
     await (metrics === undefined ? work() : metrics.measureTask(name, work))
   }
   return await run({

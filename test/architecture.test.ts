@@ -104,6 +104,7 @@ test('every import leads to a file that the checks see, and every folder is a sl
     'metrics',
     'sealing',
     'site',
+    'tracing',
     'worker',
   ]
   expect([...folders].filter(folder => !folder.endsWith('.ts') && !known.includes(folder))).toEqual([])

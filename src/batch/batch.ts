@@ -1,7 +1,9 @@
+import type { SpanContext } from '@opentelemetry/api'
 import { isLockTimeout, isUniqueViolation, outageOutcome, Unavailable } from '../database/errors.ts'
 import { Deadline } from '../kernel/deadline.ts'
 import { Problem, problem } from '../kernel/errors.ts'
 import type { Lanes } from '../kernel/lanes.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 
 /** The outcome of a command whose rows are locked by another transaction. It is retried in its partner's own lane. */
 export const busy = Symbol('busy')
@@ -49,6 +51,8 @@ type Waiting<Command, Result> = {
   isRunning: boolean
   /** The deadline has passed and the caller got an error, so the command must not run. */
   isGivenUp: boolean
+  /** The span of the request, if traces are on. */
+  span: SpanContext | undefined
   resolve(result: Result): void
   reject(reason: unknown): void
 }
@@ -69,17 +73,27 @@ export class Batches<Command, Result> {
   readonly #run: RunBatch<Command, Result>
   readonly #lanesAre: Lanes
   readonly #onSent: (commandCount: number) => void
+  readonly #tracing: Tracing | undefined
+  readonly #name: string
   readonly #lanes = new Map<string, Lane<Command, Result>>()
   readonly #held = new Map<string, Waiting<Command, Result>[]>()
   readonly #batches = new Semaphore(limits.inFlightOfAllMax)
   readonly #lockWaits = new Semaphore(limits.lockWaitsMax)
   #count = 0
 
-  /** @param options.onSent is told the size of each batch */
+  /** @param options.onSent is told the size of each batch
+   * @param options.tracing makes a span of each batch, with links to the spans of its commands */
   constructor(
     run: RunBatch<Command, Result>,
-    { lanes = 'shared', onSent = () => undefined }: { lanes?: Lanes; onSent?: (commandCount: number) => void } = {},
+    {
+      name = 'commands',
+      lanes = 'shared',
+      onSent = () => undefined,
+      tracing,
+    }: { name?: string; lanes?: Lanes; onSent?: (commandCount: number) => void; tracing?: Tracing | undefined } = {},
   ) {
+    this.#name = name
+    this.#tracing = tracing
     this.#run = run
     this.#lanesAre = lanes
     this.#onSent = onSent
@@ -103,6 +117,7 @@ export class Batches<Command, Result> {
           isSecondTry: false,
           isRunning: false,
           isGivenUp: false,
+          span: this.#tracing?.current(),
           resolve,
           reject,
         }
@@ -172,11 +187,28 @@ export class Batches<Command, Result> {
       const commands = batch.map(({ command }) => command)
       // The batch has its own deadline, not the deadline of the request that happened to come first.
       const deadline = new Deadline({ ms: limits.runMsMax, isSheddable: false })
-      const outcomes = await deadline.run(() => this.#run(commands, context))
+      const outcomes = await deadline.run(() =>
+        this.#tracing === undefined ? this.#run(commands, context) : this.#runTraced(this.#tracing, batch, context),
+      )
       return batch.filter((entry, index) => !conclude(entry, outcomes[index]))
     } catch (error) {
       return await this.#attemptAfter(error, batch, context)
     }
+  }
+
+  async #runTraced(
+    tracing: Tracing,
+    batch: Waiting<Command, Result>[],
+    context: { waits: boolean },
+  ): Promise<CommandOutcome<Result>[]> {
+    const links = batch.flatMap(({ span }) => (span === undefined ? [] : [{ context: span }]))
+    const attributes = { 'midmonth.batch.commands': batch.length, 'midmonth.batch.waits': String(context.waits) }
+    const run = () =>
+      this.#run(
+        batch.map(({ command }) => command),
+        context,
+      )
+    return await tracing.inSpan(`batch ${this.#name}`, { attributes, links }, run)
   }
 
   async #attemptAfter(

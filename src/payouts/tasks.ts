@@ -156,13 +156,15 @@ async function readSomeReports(context: TaskContext, channel: Channel): Promise<
 
 // A call that failed or timed out proves nothing about the payments; they are polled when their lease ends.
 async function call(
-  { log }: TaskContext,
+  { log, tracing }: TaskContext,
   channel: Channel,
   what: 'submit' | 'ask',
   made: (signal: AbortSignal) => Promise<Report[]>,
 ): Promise<Report[] | null> {
   try {
-    return await within(channel.callMsMax, made)
+    const work = () => within(channel.callMsMax, made)
+    const attributes = { 'midmonth.rail': channel.name }
+    return await (tracing?.inSpan(`bank ${what}`, { kind: 'CLIENT', attributes }, work) ?? work())
   } catch (error) {
     log.warn({ err: error, rail: channel.name, call: what }, 'the bank did not answer; it is polled later')
     return null

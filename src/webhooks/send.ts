@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Agent, buildConnector, Dispatcher } from 'undici'
+import type { Tracing } from '../tracing/tracing.ts'
 import { type Fence, TargetRefused } from './fence.ts'
 import { parseRetryAfter } from './rules.ts'
 import { sign } from './signing.ts'
@@ -52,17 +53,22 @@ export class Sender {
   private agent: Promise<Agent> | undefined
   private readonly fence: Fence
   private readonly clockMs: () => number
+  private readonly tracing: Tracing | undefined
 
   /** @param clockMs the real time, in milliseconds since 1970: receivers compare the signed timestamp with their clocks */
-  constructor(fence: Fence, { clockMs }: { clockMs: () => number }) {
+  constructor(fence: Fence, { clockMs, tracing }: { clockMs: () => number; tracing?: Tracing | undefined }) {
     this.fence = fence
     this.clockMs = clockMs
+    this.tracing = tracing
   }
 
   /** Never throws: a failed request is an outcome. Redirects are not followed. */
   async send(outgoing: Outgoing): Promise<AttemptOutcome> {
     const startedMs = performance.now()
-    const { status, retryAfter, response, thrown } = await this.exchange(outgoing)
+    const exchange = () => this.exchange(outgoing)
+    const attributes = { 'midmonth.webhook_id': outgoing.id }
+    const traced = this.tracing?.inSpan('webhook attempt', { kind: 'CLIENT', attributes }, exchange)
+    const { status, retryAfter, response, thrown } = await (traced ?? exchange())
     return {
       status,
       response,

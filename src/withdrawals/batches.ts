@@ -3,6 +3,7 @@ import type { BatchDb, Db } from '../database/database.ts'
 import type { Replay } from '../idempotency/idempotency.ts'
 import type { Lanes } from '../kernel/lanes.ts'
 import type { ProcessMetrics } from '../metrics/process-metrics.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 import { type Completed, type Completion, completeAll } from './completions.ts'
 import type { Banks } from './facts.ts'
 import * as intents from './intents.ts'
@@ -20,17 +21,19 @@ export function withdrawalBatches({
   banks,
   lanes = 'shared',
   metrics,
+  tracing,
 }: {
   db: Db
   batchDb: BatchDb
   banks: Banks
   lanes?: Lanes
   metrics?: { process: ProcessMetrics } | undefined
+  tracing?: Tracing | undefined
 }) {
   const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)
   const creations = new Batches<intents.NewIntent, Intent | Replay>(
     (commands, context) => intents.createAll(dbFor(context), commands, banks),
-    { lanes, onSent: count => metrics?.process.sentBatch('intents', count) },
+    { name: 'intents', lanes, tracing, onSent: count => metrics?.process.sentBatch('intents', count) },
   )
   const schedule = new SubmissionSchedule()
   const completions = new Batches<Completion, Completed | Replay>(
@@ -41,7 +44,7 @@ export function withdrawalBatches({
       schedule.remember(scheduled)
       return outcomes
     },
-    { lanes, onSent: count => metrics?.process.sentBatch('completions', count) },
+    { name: 'completions', lanes, tracing, onSent: count => metrics?.process.sentBatch('completions', count) },
   )
   return {
     createIntent: (command: intents.NewIntent) => creations.submit(command.partner.id, command),

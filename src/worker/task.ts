@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { type Db, sql, type Tx } from '../database/database.ts'
 import type { Clock } from '../kernel/time.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 
 /** Every background task: what the worker runs, and what operations schedule. */
 export type TaskName =
@@ -37,7 +38,7 @@ export type TaskName =
 export type Scope = 'all' | { only: string } | { except: readonly string[] }
 
 /** A task's dependencies. A task opens its own transactions and never calls an external system inside one. */
-export type TaskContext = { db: Db; log: Logger; now: Clock; scope?: Scope }
+export type TaskContext = { db: Db; log: Logger; now: Clock; scope?: Scope; tracing?: Tracing | undefined }
 
 /** Chooses data from before an instant, at most `countMax` rows. */
 export type Old = { before: Date; countMax: number; scope?: Scope | undefined }

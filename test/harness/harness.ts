@@ -60,6 +60,7 @@ export async function startHarness({
   lanes = 'shared',
   console,
   hasDocs = false,
+  tracing,
 }: {
   mode?: Mode
   /** Whether the API believes that withdrawals can be paid out. */
@@ -77,6 +78,7 @@ export async function startHarness({
   console?: ApiContext['console']
   /** Whether it serves the documentation, which takes as long to build as many tests. */
   hasDocs?: boolean
+  tracing?: ApiContext['tracing']
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, owner, superuser, database })
@@ -102,7 +104,20 @@ export async function startHarness({
     token: metricsToken,
   }
   const app = await buildApp(
-    { ...databases, metrics, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console, erasures },
+    {
+      ...databases,
+      metrics,
+      tracing,
+      lanes,
+      sealer,
+      log,
+      now: clock.now,
+      mode,
+      bankOf,
+      recordRequest,
+      console,
+      erasures,
+    },
     { hasDocs, fence, channels, rails: rails.map(toRail) },
   )
   const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`

@@ -24,6 +24,7 @@ import { answerMsMax, Reception } from './reception.ts'
 import { PacedRefusals } from './refusals.ts'
 import { requestIdOf } from './request-headers.ts'
 import type { ApiContext, App } from './server.ts'
+import { addTracingHooks } from './tracing-hooks.ts'
 import { UnavailabilityLog } from './unavailability-log.ts'
 
 const limits = {
@@ -68,6 +69,7 @@ const requestFields = [
   'bodyFaults',
   'fingerprint',
   'refusal',
+  'span',
 ] as const
 
 type Overrides = Partial<
@@ -98,6 +100,7 @@ export function createServer(
     publicUrl,
     recordRequest,
     metrics,
+    tracing,
   }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
   overrides: Overrides = {},
 ): App {
@@ -198,6 +201,7 @@ export function createServer(
     if (route.config?.session !== undefined) answerPreflight(app, route.url, String(route.method))
   })
 
+  if (tracing !== undefined) addTracingHooks(app, tracing)
   app.addHook('onRequest', (request, reply, done) => {
     request.route = request.routeOptions
     request.reply = reply
@@ -252,6 +256,7 @@ export function createServer(
     log.info(
       {
         requestId: request.id,
+        traceId: request.span?.spanContext().traceId,
         method: request.method,
         // The pattern, not the path: queries hold e-mail addresses.
         route: request.route.url ?? 'unknown',

@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Span } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import type { Fault } from '../../contract/faults.ts'
@@ -18,6 +19,7 @@ import type { Operator } from '../../partners/operator-keys.ts'
 import type { Mode, Partner } from '../../partners/partners.ts'
 import type { RecordRequest } from '../../request-record.ts'
 import type { Sealer } from '../../sealing/sealer.ts'
+import type { Tracing } from '../../tracing/tracing.ts'
 import type { PartnerAccess, Role } from '../../users/roles.ts'
 import type { SignedIn } from '../../users/sessions.ts'
 import type { ConsoleSettings } from '../../users/settings.ts'
@@ -63,6 +65,8 @@ declare module 'fastify' {
     fingerprint: Buffer | undefined
     /** The resource that the request created or changed. */
     resourceId: string | null
+    /** The span of the request, if traces are on. */
+    span: Span | undefined
     /** The error in the response. */
     refusal: Problem | undefined
   }
@@ -132,4 +136,6 @@ export type ApiContext = {
   recordRequest?: RecordRequest | undefined
   /** What is measured and served at `GET /metrics`; without it, nothing is measured. */
   metrics?: MetricsSource | undefined
+  /** Makes spans; without it, nothing is traced. */
+  tracing?: Tracing | undefined
 }

@@ -14,6 +14,7 @@ import { registerOperations } from '../http/register.ts'
 import { createServer } from '../http/server/create-server.ts'
 import { connect, type Databases } from './connect.ts'
 import { type Db, sql } from './database.ts'
+import { readReplication } from './durability.ts'
 import { Replica } from './replica.ts'
 
 const log = pino({ level: 'silent' })
@@ -129,6 +130,25 @@ test('only an operation that may read the replica does', async () => {
   expect((await app.inject('/deciding')).json()).toEqual({ isReplica: false })
   await app.close()
   await harness.stop()
+})
+
+test('the app role sees that a replica streams, and whether commits wait for one', async () => {
+  const app = connect(servers.primary.url, { log, connectionsMax: 1 })
+  const administrator = new pg.Client({ host: servers.primary.host, user: superuser, database: 'midmonth' })
+  await administrator.connect()
+  const setNames = async (names: string) => {
+    await administrator.query(`alter system set synchronous_standby_names = '${names}'`)
+    await administrator.query('select pg_reload_conf()')
+    await vi.waitFor(async () => expect((await readReplication(app.db)).isSynchronous).toBe(names !== ''), 5_000)
+  }
+  try {
+    expect(await readReplication(app.db)).toMatchObject({ isSynchronous: false, replicas: [{ state: null }] })
+    await setNames('*')
+    await setNames('')
+  } finally {
+    await administrator.end()
+    await app.close()
+  }
 })
 
 test('without its primary, the replica is not read; without its replica, the primary is', async () => {

@@ -234,6 +234,9 @@ create unique index concurrently one_tier_per_member on members (partner_id, tie
     await second.close()
     expect(both.map(({ applied }) => applied).toSorted()).toEqual([[], ['0002_key']])
     expect(await rowsOf(index)).toEqual([{ isValid: true }])
+    // Killed after it was built, before that was recorded.
+    await rowsOf('update migration_steps set finished_at = null where migration = $$0002_key$$')
+    expect((await migrateWith(folder)).applied).toEqual(['0002_key'])
   })
 })
 

@@ -63,7 +63,7 @@ export async function claim(
 }
 
 /** Decides what to say. A message that did not arrive keeps its id until there is something else to say. */
-export function nextMessage(
+function nextMessage(
   { reported, reportedAt, message }: Pick<Row, 'reported' | 'reportedAt' | 'message'>,
   { concerns, reminderMs, now }: { concerns: readonly Concern[]; reminderMs: number; now: Date },
 ): Message | undefined {

@@ -22,7 +22,7 @@ const limits = {
  */
 export type Attention = { kind: AttentionKind; subject: string | null; sentence: string; notice: string }
 
-export type AttentionKind =
+type AttentionKind =
   | 'restored'
   | 'noBank'
   | 'noWorker'

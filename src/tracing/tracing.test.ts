@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import * as api from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
@@ -49,11 +51,25 @@ const spanNamed = (name: string) => spans().find(span => span.name === name)
 test('a request continues the trace of its caller, which is in the response, the log and the links of its batch', async () => {
   const memberId = await harness.addMember({ available: 9_000 })
   const amount = { amount: 5_000, currency: 'GBP' }
-  const { headers: answered, status } = await harness.call('POST', '/v1/pay/withdrawals/intent', {
-    body: { memberId, amount },
-    headers,
+  // The body comes after the headers, with events of the socket.
+  const address = await harness.app.listen({ port: 0, host: '127.0.0.1' })
+  const body = JSON.stringify({ memberId, amount })
+  const outgoing = request(`${address}/v1/pay/withdrawals/intent`, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      'x-api-key': harness.key,
+      'content-type': 'application/json',
+      'content-length': body.length,
+    },
   })
-  expect([status, answered['x-trace-id']]).toEqual([201, traceId])
+  outgoing.flushHeaders()
+  await once(harness.app.server, 'request')
+  outgoing.end(body)
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+  response.resume()
+  expect([response.statusCode, response.headers['x-trace-id']]).toEqual([201, traceId])
+  await expect.poll(() => spanNamed('POST /v1/pay/withdrawals/intent')).toBeDefined()
   const span = spanNamed('POST /v1/pay/withdrawals/intent')
   expect(span).toMatchObject({
     kind: api.SpanKind.SERVER,
@@ -64,7 +80,7 @@ test('a request continues the trace of its caller, which is in the response, the
         'http.route': '/v1/pay/withdrawals/intent',
         'http.response.status_code': 201,
       },
-      ...{ 'midmonth.partner_id': harness.partner.id, 'midmonth.request_id': answered['x-request-id'] },
+      ...{ 'midmonth.partner_id': harness.partner.id, 'midmonth.request_id': response.headers['x-request-id'] },
     },
   })
   const batch = spans().find(

@@ -16,11 +16,6 @@ export function addTracingHooks(app: App, tracing: Tracing): void {
     reply.header('x-trace-id', span.spanContext().traceId)
     tracing.runIn(span, done)
   })
-  // The events of a body come from the socket, outside the span's async context.
-  app.addHook('preValidation', (request, _reply, done) => {
-    if (request.span === undefined) done()
-    else tracing.runIn(request.span, done)
-  })
   app.addHook('onResponse', (request, reply, done) => {
     const status = reply.statusCode
     const attributes = { 'http.response.status_code': status, 'midmonth.partner_id': request.partner?.id }

@@ -3,12 +3,13 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
+import { restoreDrill } from './drill-restore.ts'
 import { examples } from './help.ts'
 import { setExitCode, terminal } from './terminal.ts'
 
 const failover = fileURLToPath(new URL('../test/drills/failover/failover.ts', import.meta.url))
 
-export const drillCommand = new Command('drill')
+export const drillCommand = new Command('drill').addCommand(restoreDrill)
 
 drillCommand
   .command('failover')

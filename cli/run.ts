@@ -8,7 +8,8 @@ export const operatorCommands: Commands = {
   heading: 'Commands for operators, which open the database (docs/operations/commands.md):',
   settings: `Settings of operators are environment variables: DATABASE_URL, PORT, HOST, MIDMONTH_MODE, … (docs/reference/settings.md).
 Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if needed.`,
-  exitCodes: '3 ledger verify found a mismatch (the status command has its own; see midmonth status --help)',
+  exitCodes:
+    '3 ledger verify or drill restore found a mismatch (the status command has its own; see midmonth status --help)',
   entries: [
     {
       name: 'start',

@@ -520,6 +520,7 @@ const specialCommands: Record<string, string> = {
   'cli/console-set-up.ts': 'makes the link by which the first operator signs in',
   'cli/sandbox-key.ts': 'makes the key of the demo, which a sandbox shows when it starts',
   'cli/backup.ts': 'copies the files of the embedded server',
+  'cli/drill-restore.ts': 'restores the files of the embedded server',
   'cli/restore.ts': 'restores the files of the embedded server, on which no operation can run',
   'cli/doctor.ts': 'says what is wrong with a database on which operations cannot run',
   'cli/bundle.ts': 'says how an installation is on which operations cannot run',

@@ -164,6 +164,19 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
 }
 
 /**
+ * Opens the latest stored responses, as a repeated request would.
+ * @returns how many there were
+ * @throws Error if one cannot be opened
+ */
+export async function openLatestReplays(db: Reader, { take }: { take: number }): Promise<number> {
+  const { rows } = await sql<{ partnerId: string; answer: Buffer }>`
+    select partner_id, answer from idempotency_keys
+     where answer is not null order by expires_at desc limit ${take}`.execute(db)
+  for (const { partnerId, answer } of rows) opened(db, { partnerId, answer })
+  return rows.length
+}
+
+/**
  * SQL of an additional `with` step that records responses, for the statement that makes the changes; empty without responses,
  * because inserting no rows also has a cost. If another transaction has recorded the key in the meantime, the unique violation
  * rolls the statement back, so nothing is done twice.

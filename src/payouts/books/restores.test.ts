@@ -84,6 +84,23 @@ test('the debit of a batch that the backup had as not sent pays its payments, an
   expect(await scene.disagreements()).toEqual([])
 })
 
+test('a payment that a person knows to be paid is recorded so before payouts are resumed, and is not sent', async () => {
+  const known = await scene.withdraw(9_500)
+  await restored()
+  await claim()
+  const outcome = { outcome: 'paid', note: 'in the file of the batch' }
+  expect(await operator.call('POST', `/payouts/${referenceFor(known.id)}/outcome`, { body: outcome })).toMatchObject({
+    status: 200,
+  })
+  const before = await sentCount()
+  expect(await resume()).toMatchObject({ status: 200 })
+  await scene.run('ask-about-withdrawals')
+  scene.harness.clock.advance({ days: 1 })
+  await scene.send([known])
+  expect(await sentCount()).toBe(before)
+  expect(await scene.statusesOf([known])).toEqual(['paid'])
+})
+
 test('payments that the books do not know are exceptions, and keep payouts stopped until they are decided', async () => {
   await restored()
   const unknown = 'MMAAAAAAAAAAAAAA'

@@ -8,6 +8,7 @@ import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { byHandPrefix, type DecidedPayment, end, findPayout, lockPayout, refuseIfPayable } from './decided-payments.ts'
 import { lockRail } from './rail-lock.ts'
+import { takeForSent } from './restores.ts'
 
 /** The outcome of a payment as the operator knows it: from the bank's portal, or on the phone. */
 export type OutcomeByHand =
@@ -29,8 +30,9 @@ export async function decideOutcome(
   // Locks in the order of the importer: the rail, the batch, the payment.
   await lockRail(tx, { rail, for: 'records' })
   const batch = batchId === null ? null : await batches.lock(tx, batchId)
-  const payout = await lockPayout(tx, payment)
   const { outcome } = decided
+  if (outcome === 'paid') await takeForSent(tx, { payment, now })
+  const payout = await lockPayout(tx, payment)
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
   if (!isPossible) throw conflict(`The payment ${payout.reference} is already ${payout.outcome}`)
   if (outcome === 'failed') {

@@ -97,6 +97,7 @@ test('a payment that a person knows to be paid is recorded so before payouts are
   await scene.run('ask-about-withdrawals')
   scene.harness.clock.advance({ days: 1 })
   await scene.send([known])
+  await scene.run('read-rail-reports')
   expect(await sentCount()).toBe(before)
   expect(await scene.statusesOf([known])).toEqual(['paid'])
 })

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { type Db, type Reader, sql, type Tx } from '../../database/database.ts'
-import { hasReference } from './by-reference.ts'
+import { hasReference, isNamedBy } from './by-reference.ts'
 
 // A database that was restored from a backup does not know what was sent to banks after it. So nothing is sent through any rail until a
 // person has compared with the banks. Answers are read meanwhile, and whatever they name was sent before the restore.
@@ -151,6 +151,13 @@ export async function recogniseSent(
   await sql`
     update payout_batches set status = 'sent', sending_at = ${now}, sent_at = ${now}
      where id = any(${ids}::text[])`.execute(tx)
+}
+
+/** Takes a payment without a batch for sent, because a person knows that it was, before a restore. @param payment its reference, or the withdrawal's id */
+export async function takeForSent(tx: Tx, { payment, now }: { payment: string; now: Date }): Promise<void> {
+  await sql`
+    update payouts set sent_at = ${now}
+     where ${isNamedBy(payment)} and batch_id is null and sent_at is null and ${isRestored}`.execute(tx)
 }
 
 /** Puts payments into batches that take no others. @returns the ids of the batches */

@@ -14,7 +14,8 @@ import { copyVersion, makeNextVersion, midmonth, type Running, start, type Versi
 export const title =
   'a filled database is upgraded under load, also when migrating is killed: every second is answered, and the old program serves beside the new one'
 
-// A partner with 50,000 members, whose intents and withdrawals have a million events.
+// A partner with 50,000 members, whose intents and withdrawals have a million events. The times need a machine without other work. Its
+// size and the requests per second can be set, for work on the drill itself: DRILL_INTENTS, DRILL_RATE.
 const seeded = { members: 50_000, intents: Number(process.env.DRILL_INTENTS ?? 385_000) }
 const limits = { p99MsMax: 1_000, quietMs: 15_000, besideMs: 20_000, killAfterMs: 10_000, killsMax: 4 }
 

@@ -39,6 +39,8 @@ function spawnMidmonth({ folder, env }: Version, args: string[], stderr: 'pipe' 
         MIDMONTH_MODE: 'sandbox',
       },
       ...{ MIDMONTH_INSTALLATION_KEY: installationKey, MIDMONTH_DRAIN_SECONDS: '1' },
+      // Makes the program stop when the drill is killed.
+      npm_lifecycle_event: 'drill',
       ...env,
     },
     stdio: ['ignore', 'pipe', stderr],

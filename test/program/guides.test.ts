@@ -381,8 +381,11 @@ const notRun: Record<string, string> = {
     'The PostgreSQL of the tests has no pg_dump.',
   'pg_restore --exit-on-error --no-owner --no-privileges --dbname="$NEW_DATABASE_OWNER_URL" midmonth.dump':
     'The PostgreSQL of the tests has no pg_restore. test/program/keys.test.ts restores the keys after the rest.',
-  'pg_dump --format=custom --file=midmonth.dump -h /tmp/midmonth-… -U midmonth_owner midmonth':
-    'The PostgreSQL of the tests has no pg_dump.',
+  'midmonth backup list': 'Restores into an empty data folder. test/program/backup.test.ts does.',
+  'midmonth drill restore --identity backup.key': 'Restores a server. npm run drills -- restore does.',
+  'pgbackrest --stanza=midmonth stanza-create': 'Needs pgBackRest. npm run drills -- pgbackrest runs it.',
+  'midmonth backup restored --until 2026-03-31T09:55:00Z':
+    'Recomputes the books after a restore. src/payouts/books/restores.test.ts stops and resumes payouts.',
   'midmonth payouts outcome MM… --outcome paid --note "seen in the portal"':
     'Needs sent payments without an answer. test/program/payouts.test.ts runs both commands for such payments.',
   'midmonth status > /tmp/midmonth-status || mail -s "Midmonth needs attention" ops@example.com < /tmp/midmonth-status':

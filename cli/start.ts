@@ -4,7 +4,7 @@ import { openDatabase, prepare, type Roles, run, systemClock } from '../src/main
 import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
 import { describeKey } from '../src/sealing/key-providers.ts'
-import { openTracing, warnOfMissingReceiver } from '../src/tracing/tracing.ts'
+import { openTracing } from '../src/tracing/tracing.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
 import { banner, farewell } from './banner.ts'
 import { offerSetUp } from './console-set-up.ts'
@@ -25,9 +25,12 @@ export const startCommand = new Command('start')
       throw new SettingsProblem(
         'MIDMONTH_PUBLIC_URL must be set in live mode, to the address at which people and partners reach the service, like https://pay.example.com',
       )
-    const tracing = await openTracing(settings)
+    const opened = await openTracing(settings)
+    // Without an SDK, all ids would be zeros.
+    const tracing = opened?.hasReceiver ? opened : undefined
     const log = openLog(settings.MIDMONTH_LOG_LEVEL, { onReaderGone: () => shutdown.stop(), tracing })
-    warnOfMissingReceiver(tracing, log)
+    if (tracing !== opened)
+      log.warn('Nothing is traced: no OpenTelemetry SDK takes the spans; see docs/operations/tracing.md')
     const shutdown = handleShutdown(log)
     const isWhole = only.api === only.worker
     const roles: Roles = { api: isWhole || only.api === true, worker: isWhole || only.worker === true }

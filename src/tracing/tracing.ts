@@ -1,5 +1,4 @@
 import type { Context, Link, Span, SpanContext, Tracer } from '@opentelemetry/api'
-import type { Logger } from 'pino'
 import { type Settings, SettingsProblem } from '../config.ts'
 
 type Api = typeof import('@opentelemetry/api')
@@ -90,10 +89,4 @@ export async function openTracing({ MIDMONTH_TRACES: traces }: Settings): Promis
   } catch (error) {
     throw new SettingsProblem('MIDMONTH_TRACES requires the package @opentelemetry/api; install it', { cause: error })
   }
-}
-
-/** Warns if spans go nowhere. */
-export function warnOfMissingReceiver(tracing: Tracing | undefined, log: Logger): void {
-  if (tracing !== undefined && !tracing.hasReceiver)
-    log.warn('MIDMONTH_TRACES is on, but no OpenTelemetry SDK takes the spans; see docs/operations/tracing.md')
 }

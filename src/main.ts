@@ -95,7 +95,7 @@ export async function openDatabase(
   const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
   const databases = connect(as === 'app' ? appConnection : ownerConnection, {
     log,
-    connectionsMax: settings.MIDMONTH_DATABASE_CONNECTIONS,
+    connectionsMax: Math.max(settings.MIDMONTH_DATABASE_CONNECTIONS, as === 'owner' ? ownerConnectionsMax : 0),
     lanes: settings.MIDMONTH_LANES,
     isStarting,
   })
@@ -105,7 +105,7 @@ export async function openDatabase(
   }
   try {
     await connectFirst(databases.pool, log)
-    await requireOwnSessions(databases.pool)
+    if (embedded === undefined) await requireOwnSessions(databases.pool)
     await requireDurability(databases.db)
   } catch (error) {
     await close()

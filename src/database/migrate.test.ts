@@ -83,7 +83,7 @@ const schemaOf = () =>
       from pg_class c
      where c.relname ~ '^(events|request_log)' and c.relkind in ('r', 'p') order by 1`)
 
-test('programs of before serve while a newer one’s migrations run, and are refused after the last steps', async () => {
+test('the previous version serves while the migrations of the next run, and is refused after the last steps', async () => {
   await addMembers(3)
   const folder = folderWith('kinds')
   const { applied, toContract } = await migrateWith(folder)
@@ -110,6 +110,11 @@ test('programs of before serve while a newer one’s migrations run, and are ref
     /^0002_event_subject cannot be migrated further while programs run that know migrations only up to 0001 \(\d+ connections\): replace or stop them/,
   )
   await harness.stop()
+  // As PgBouncer names it with application_name_add_host.
+  const behindPooler = await owner.pool.connect()
+  await behindPooler.query(`set application_name = 'midmonth 0001 - 10.0.0.5:41234'`)
+  await expect(migrateWith(folder, { contracts: true })).rejects.toThrow('only up to 0001 (1 connections)')
+  behindPooler.release(true)
   expect((await migrateWith(folder, { contracts: true })).contracted).toEqual(toContract)
   expect(await readSchemaState(owner.db)).toMatchObject({
     unknown: [{ compatibleWith: null }, { compatibleWith: null }, {}, {}],

@@ -99,8 +99,10 @@ async function runMigrations(
       const needed = file.compatibleWith ?? numberOf(file.name)
       await requireNoOlderProgram(db, file, needed)
       // It may rely on the end of those that every program knows by now.
-      while (open[0] !== undefined && open[0] !== file && numberOf(open[0].name) <= needed)
-        await contract(open.shift() ?? file)
+      for (const each of open.filter(({ name }) => name !== file.name && numberOf(name) <= needed)) {
+        await contract(each)
+        open.splice(open.indexOf(each), 1)
+      }
       await begin(client, file)
       await runSteps(file, 'expand')
       if (file.steps.some(({ phase }) => phase === 'contract') && !open.includes(file)) open.push(file)

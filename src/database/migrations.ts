@@ -90,9 +90,8 @@ export async function listOlderPrograms(
   number: string,
 ): Promise<{ newest: string; connections: number }[]> {
   const { rows } = await sql<{ newest: string; connections: number }>`
-    select right(application_name, 4) as newest, count(*)::integer as connections
-      from pg_stat_activity
-     where datname = current_database() and application_name ~ '^midmonth [0-9]{4}$' and right(application_name, 4) < ${number}
+    select known as newest, count(*)::integer as connections
+      from (${connectionsOfPrograms}) c where known < ${number}
      group by 1
      order by 1`.execute(db)
   return rows
@@ -101,8 +100,12 @@ export async function listOlderPrograms(
 /** How many connections of programs there are, with those of this one. */
 export async function countConnections(db: Reader): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count
-      from pg_stat_activity
-     where datname = current_database() and application_name ~ '^midmonth [0-9]{4}$'`.execute(db)
+    select count(*)::integer as count from (${connectionsOfPrograms}) c`.execute(db)
   return rows[0]?.count ?? 0
 }
+
+// PgBouncer may add the address of the client to the name.
+const connectionsOfPrograms = sql`
+  select substring(application_name from '^midmonth ([0-9]{4})( - .*)?$') as known
+    from pg_stat_activity
+   where datname = current_database() and application_name ~ '^midmonth [0-9]{4}( - .*)?$'`

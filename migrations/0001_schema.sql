@@ -77,7 +77,8 @@ create table operator_notices (
   -- The message that is being sent, with its id; repeated attempts send the same.
   message jsonb,
   attempts integer not null check (attempts >= 0),
-  next_attempt_at timestamptz not null,
+  -- Null when no message is being sent.
+  next_attempt_at timestamptz,
   -- Why the last attempt failed.
   fault text
 );

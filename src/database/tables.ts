@@ -500,7 +500,7 @@ export type DB = {
     reportedAt: Date | null
     message: unknown
     attempts: number
-    nextAttemptAt: Date
+    nextAttemptAt: Date | null
     fault: string | null
   }
   partnerLogos: {

@@ -168,6 +168,24 @@ test('a message whose worker was killed is sent again with the same id', async (
   await resume(partner.id)
 })
 
+test('a worker whose clock was ahead delays no message', async () => {
+  const { partner } = await harness.addPartner('Ahead')
+  harness.clock.advance({ minutes: 30 })
+  await work()
+  harness.clock.advance({ minutes: -30 })
+  await pause(partner.id)
+  await work()
+  expect(receiver.received).toHaveLength(1)
+
+  // An attempt that a worker began at a time that is still far away, and could not record.
+  await sql`update operator_notices set next_attempt_at = ${new Date(harness.clock.now().getTime() + 2 * 3_600_000)}`.execute(
+    harness.ownerDb,
+  )
+  await resume(partner.id)
+  await work()
+  expect(receiver.received).toHaveLength(2)
+})
+
 test.each([
   ['MIDMONTH_NOTIFY_WEBHOOK_URL', 'https://alerts.example.com', 'requires MIDMONTH_NOTIFY_WEBHOOK_SECRET'],
   ['MIDMONTH_NOTIFY_EMAIL', 'ops@example.com', 'requires MIDMONTH_SMTP_URL'],

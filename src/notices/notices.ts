@@ -31,7 +31,7 @@ type Row = {
   reportedAt: Date | null
   message: Message | null
   attempts: number
-  nextAttemptAt: Date
+  nextAttemptAt: Date | null
 }
 
 /**
@@ -44,22 +44,29 @@ export async function claim(
 ): Promise<Message | undefined> {
   const { channel, now } = asked
   await sql`
-    insert into operator_notices (channel, reported, attempts, next_attempt_at) values (${channel}, '[]', 0, ${now})
+    insert into operator_notices (channel, reported, attempts, next_attempt_at) values (${channel}, '[]', 0, null)
     on conflict do nothing`.execute(tx)
   const { rows } = await sql<Row>`
     select reported, reported_at, message, attempts, next_attempt_at
       from operator_notices where channel = ${channel} for update skip locked`.execute(tx)
   const [row] = rows
-  if (row === undefined || row.nextAttemptAt > now) return undefined
+  if (row === undefined || !isDue(row.nextAttemptAt, now)) return undefined
   const message = nextMessage(row, asked)
   await sql`
     update operator_notices
        set message = ${message === undefined ? null : JSON.stringify(message)},
            attempts = ${message === undefined ? 0 : row.attempts + 1},
            fault = ${message === undefined ? null : sql`fault`},
-           next_attempt_at = ${message === undefined ? now : new Date(now.getTime() + limits.attemptMsMax)}
+           next_attempt_at = ${message === undefined ? null : new Date(now.getTime() + limits.attemptMsMax)}
      where channel = ${channel}`.execute(tx)
   return message
+}
+
+// No wait is longer than `retryMs.max`: a later time is from a worker whose clock was ahead, and would silence the channel until then.
+function isDue(nextAttemptAt: Date | null, now: Date): boolean {
+  if (nextAttemptAt === null) return true
+  const waitMs = nextAttemptAt.getTime() - now.getTime()
+  return waitMs <= 0 || waitMs > limits.retryMs.max
 }
 
 /** Decides what to say. A message that did not arrive keeps its id until there is something else to say. */
@@ -76,8 +83,8 @@ function nextMessage(
   const began = without(open, reported)
   const ended = without(reported, open)
   const isReminder = began.length === 0 && ended.length === 0
-  const isDue = open.length > 0 && reportedAt !== null && now.getTime() - reportedAt.getTime() >= reminderMs
-  if (isReminder && !isDue) return undefined
+  const isReminderDue = open.length > 0 && reportedAt !== null && now.getTime() - reportedAt.getTime() >= reminderMs
+  if (isReminder && !isReminderDue) return undefined
   if (message !== null && isSame(message.open, open)) return message
   return { id: newId('operatorNotice', now), at, began, ended, open, isReminder }
 }
@@ -89,7 +96,7 @@ export async function recordSent(
 ): Promise<void> {
   await sql`
     update operator_notices
-       set reported = ${JSON.stringify(message.open)}, reported_at = ${now}, message = null, attempts = 0, fault = null, next_attempt_at = ${now}
+       set reported = ${JSON.stringify(message.open)}, reported_at = ${now}, message = null, attempts = 0, fault = null, next_attempt_at = null
      where channel = ${channel} and message ->> 'id' = ${message.id}`.execute(db)
 }
 

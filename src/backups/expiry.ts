@@ -29,8 +29,9 @@ export async function expireBackups(
   const gone = all.filter(each => isOld(each) && each !== last)
   for (const backup of gone) await rm(backup.folder, { recursive: true })
   if (gone.length > 0) await syncFolder(path.join(folder, 'base'))
-  const [oldest] = all.filter(each => !gone.includes(each))
-  const unneeded = oldest === undefined ? [] : await listUnneeded(folder, oldest)
+  const kept = all.filter(each => !gone.includes(each))
+  const [oldest] = kept
+  const unneeded = oldest === undefined ? [] : await listUnneeded(folder, { kept, since: new Date(oldest.startedAt) })
   for (const file of unneeded) await rm(file, { force: true })
   await removeAbandoned(path.join(folder, 'wal'), now)
   return {
@@ -42,13 +43,18 @@ export async function expireBackups(
 }
 
 /** The histories of timelines are small, and stay. */
-async function listUnneeded(folder: string, { firstSegment, startedAt }: BaseBackup): Promise<string[]> {
+async function listUnneeded(
+  folder: string,
+  { kept, since }: { kept: readonly BaseBackup[]; since: Date },
+): Promise<string[]> {
   const files: string[] = []
+  // Of all, because a later backup may begin earlier in the WAL: a restore goes back.
+  const [first = ''] = kept.map(({ firstSegment }) => firstSegment.slice(8)).toSorted()
   for (const { segment, file } of await listArchive(folder)) {
     if (!/^[0-9A-F]{24}/.test(segment)) continue
-    const isBefore = segment.slice(8, 24) < firstSegment.slice(8)
+    const isBefore = segment.slice(8, 24) < first
     // A timeline that a restore has left may have got further.
-    const isOlder = async () => (await stat(file)).mtimeMs < new Date(startedAt).getTime() - limits.clockMs
+    const isOlder = async () => (await stat(file)).mtimeMs < since.getTime() - limits.clockMs
     if (isBefore || (await isOlder())) files.push(file)
   }
   return files

@@ -1,4 +1,6 @@
-import { chownSync, existsSync, mkdirSync, readdirSync, renameSync, watch, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, lchownSync, mkdirSync, readdirSync, renameSync, watch, writeFileSync } from 'node:fs'
+import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Cluster } from './cluster.ts'
 import { isRoot } from './server-user.ts'
@@ -9,6 +11,8 @@ import { isRoot } from './server-user.ts'
 //   KIND-NAME.taken    a process works on it
 //   KIND-NAME.done, KIND-NAME.missing or KIND-NAME.failed   the result; `failed` holds the reason
 //   KIND-NAME.file     the restored segment
+// The folder belongs to PostgreSQL's user, but the process may be root. So the process opens only files that it has just created, and
+// never follows a link. The script is in the data folder, where that user cannot replace it.
 
 /** What a process does for the server. The functions may be called twice for the same segment, also concurrently. */
 export type WalCommands = {
@@ -19,11 +23,11 @@ export type WalCommands = {
   archive?: (segment: string, path: string) => Promise<void>
   /**
    * Restores a file of the archive.
-   * @param path where to put it
+   * @param file where to write it
    * @returns false if the archive does not have it, which ends a recovery
    * @throws if the archive cannot be read, which aborts a recovery
    */
-  restore?: (segment: string, path: string) => Promise<boolean>
+  restore?: (segment: string, file: FileHandle) => Promise<boolean>
 }
 
 const limits = {
@@ -71,8 +75,6 @@ while :; do
 done
 `
 
-const scriptName = 'request.sh'
-
 /** Whether the WAL of a cluster is archived. Every start keeps it so, or the archive would have a gap. */
 export function isArchived({ requestsDir }: Cluster): boolean {
   return existsSync(requestsDir)
@@ -85,10 +87,14 @@ export function requestSettings(
 ): Record<string, string> {
   const { requestsDir, user } = cluster
   mkdirSync(requestsDir, { recursive: true, mode: 0o700 })
-  writeFileSync(join(requestsDir, scriptName), script)
-  if (isRoot) for (const path of [requestsDir, join(requestsDir, scriptName)]) chownSync(path, user.uid, user.gid)
-  const command = (kind: string) =>
-    `/bin/sh ${quoted(join(requestsDir, scriptName))} ${quoted(requestsDir)} ${kind} %f %p`
+  if (isRoot) lchownSync(requestsDir, user.uid, user.gid)
+  const scriptFile = `${requestsDir}.sh`
+  const part = join(cluster.dataDir, `.unfinished-${randomBytes(6).toString('hex')}`)
+  writeFileSync(part, script, { flag: 'wx' })
+  // PostgreSQL's user must read it, whatever the umask of root.
+  chmodSync(part, 0o644)
+  renameSync(part, scriptFile)
+  const command = (kind: string) => `/bin/sh ${quoted(scriptFile)} ${quoted(requestsDir)} ${kind} %f %p`
   return {
     // Clients wait until a recovery has ended, instead of reading from a server that recovers.
     ...(restores ? { restore_command: command('restore'), hot_standby: 'off' } : {}),
@@ -142,26 +148,44 @@ async function serve(
   { archive, restore }: WalCommands,
   { kind, segment, request }: { kind: string | undefined; segment: string; request: string },
 ): Promise<void> {
+  // A name that no other process uses: the script may give up and ask again.
+  const part = `${request}.${randomBytes(6).toString('hex')}`
   try {
     let result = 'done'
     if (kind === 'archive') await archive?.(segment, join(cluster.pgdata, 'pg_wal', segment))
-    else if (await restore?.(segment, `${request}.file`)) giveToServer(cluster, `${request}.file`)
+    else if (await writeNew(cluster, part, async file => (await restore?.(segment, file)) ?? false))
+      renameSync(part, `${request}.file`)
     else result = 'missing'
     move(`${request}.taken`, `${request}.${result}`)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     try {
-      writeFileSync(`${request}.taken`, `cannot ${kind} ${segment}: ${reason}\n`)
-      giveToServer(cluster, `${request}.taken`)
+      await rm(part, { force: true })
+      await writeNew(cluster, part, file => file.writeFile(`cannot ${kind} ${segment}: ${reason}\n`))
+      renameSync(part, `${request}.taken`)
     } catch {
       // The disk may be full; the result is the same without its reason.
     }
     move(`${request}.taken`, `${request}.failed`)
+  } finally {
+    await rm(part, { force: true })
   }
 }
 
-function giveToServer({ user }: Cluster, path: string): void {
-  if (isRoot) chownSync(path, user.uid, user.gid)
+/** Creates a file that belongs to the server's user. */
+async function writeNew<Result>(
+  { user }: Cluster,
+  path: string,
+  write: (file: FileHandle) => Promise<Result>,
+): Promise<Result> {
+  // Fails if there is a file or a link.
+  const file = await open(path, 'wx', 0o600)
+  try {
+    if (isRoot) await file.chown(user.uid, user.gid)
+    return await write(file)
+  } finally {
+    await file.close()
+  }
 }
 
 /** @returns false if the file is gone: another process has taken it, or the script has given up */

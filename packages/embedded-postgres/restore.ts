@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lchownSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findPackage } from './binaries.ts'
 import { chooseDataDir, syncFolder } from './cluster.ts'
@@ -74,8 +74,9 @@ export async function beginRestore({
   }
 }
 
+/** The folder itself last: until then, no other user enters it, and replaces a file by a link. */
 function giveTo(path: string, user: { uid: number; gid: number }): void {
-  chownSync(path, user.uid, user.gid)
   for (const entry of readdirSync(path, { recursive: true, encoding: 'utf8' }))
-    chownSync(join(path, entry), user.uid, user.gid)
+    lchownSync(join(path, entry), user.uid, user.gid)
+  lchownSync(path, user.uid, user.gid)
 }

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { type FileHandle, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { type BackupTarget, readSealed, syncFolder, syncParent, writeSealed } from './sealed.ts'
 
@@ -99,25 +99,21 @@ function segmentAfter(segment: string): string {
 }
 
 /**
- * Restores a segment to a path.
+ * Restores a segment.
+ * @param options.to a new file
  * @returns false if the archive does not have it
  * @throws Error if it is damaged, or no identity opens it
  */
 export async function restoreSegment(
   archive: ReadonlyMap<string, Archived>,
-  { segment, to, identities }: { segment: string; to: string; identities: readonly string[] },
+  { segment, to, identities }: { segment: string; to: FileHandle; identities: readonly string[] },
 ): Promise<boolean> {
   const archived = archive.get(segment)
   if (archived === undefined) return false
   const hash = createHash('sha256')
-  const handle = await open(to, 'w', 0o600)
-  try {
-    for await (const chunk of readSealed(archived.file, identities)) {
-      hash.update(chunk)
-      await handle.writeFile(chunk)
-    }
-  } finally {
-    await handle.close()
+  for await (const chunk of readSealed(archived.file, identities)) {
+    hash.update(chunk)
+    await to.writeFile(chunk)
   }
   if (hash.digest('hex') !== archived.sha256) throw new Error(`${archived.file} is damaged`)
   return true

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { migrationsFolder, numberOf } from './migration-file.ts'
 
-/** The released versions, oldest first, each with the checksums of the migrations that it added. Written by scripts/release.ts. */
+/** The released versions, oldest first, each with the checksums of the migrations that it added. Written by test/releases/release.ts. */
 export type Releases = { version: string; migrations: { [name: string]: string } }[]
 
 export function readReleases(folder = migrationsFolder): Releases {

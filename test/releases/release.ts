@@ -7,21 +7,21 @@ import { gzipSync } from 'node:zlib'
 import { superuser } from '@midmonth/embedded-postgres'
 import pg from 'pg'
 import pino from 'pino'
-import { connect } from '../src/database/connect.ts'
-import { startEmbeddedPostgres } from '../src/database/embedded.ts'
-import { migrate } from '../src/database/migrate.ts'
-import { listMigrations, migrationsFolder, readMigration } from '../src/database/migration-file.ts'
-import { readReleases } from '../src/database/releases.ts'
-import { claimMode } from '../src/partners/partners.ts'
-import { seedDemo } from '../src/sandbox/demo.ts'
-import { ensureInstallationKey, openSealer } from '../src/sealing/installation-keys.ts'
-import { keySource } from '../test/harness/installation-key.ts'
-import { dumpRows } from '../test/releases/fixture.ts'
+import { connect } from '../../src/database/connect.ts'
+import { startEmbeddedPostgres } from '../../src/database/embedded.ts'
+import { migrate } from '../../src/database/migrate.ts'
+import { listMigrations, migrationsFolder, readMigration } from '../../src/database/migration-file.ts'
+import { readReleases } from '../../src/database/releases.ts'
+import { claimMode } from '../../src/partners/partners.ts'
+import { seedDemo } from '../../src/sandbox/demo.ts'
+import { ensureInstallationKey, openSealer } from '../../src/sealing/installation-keys.ts'
+import { keySource } from '../harness/installation-key.ts'
+import { dumpRows } from './fixture.ts'
 
-// Freezes the migrations of a release: `node scripts/release.ts v0.1.0` writes their checksums, with which a test compares the files from
+// Freezes the migrations of a release: `node test/releases/release.ts v0.1.0` writes their checksums, with which a test compares the files from
 // then on, and the rows of the demo, from which later versions are tested. Commit both with the changelog's heading, and tag the commit.
 
-const checkout = new URL('..', import.meta.url)
+const checkout = new URL('../..', import.meta.url)
 const [version = ''] = process.argv.slice(2)
 assert.match(version, /^v\d+\.\d+\.\d+$/, 'Name the version, like v0.1.0')
 const changelog = await readFile(new URL('CHANGELOG.md', checkout), 'utf8')

@@ -17,7 +17,7 @@ const appPassword = 'app'
 // Bootstrapping copies the primary twice; a rewind and its restart take a few seconds.
 const wholeMsMax = 120_000
 
-export type Member = { name: string; role: 'leader' | 'sync_standby' | 'replica'; state: string; timeline?: number }
+type Member = { name: string; role: 'leader' | 'sync_standby' | 'replica'; state: string; timeline?: number }
 
 /** Three machines with Patroni and PostgreSQL, three with etcd, and an HAProxy on the drill's. */
 export type Cluster = {
@@ -151,7 +151,7 @@ export async function createCluster({ folder, logs }: { folder: string; logs: st
 }
 
 /** Reads a file of deploy/ha and fills in what an operator fills in. */
-export function filled(name: string, values: Record<string, string>): string {
+function filled(name: string, values: Record<string, string>): string {
   const text = readFileSync(path.join(files, name), 'utf8')
   return text.replaceAll(/@([A-Z_]+)@/g, (_, key) => values[key] ?? `@${key}@`)
 }

@@ -11,6 +11,7 @@ import { lacksDebit, listNamed, type NamedPayment } from './named-payments.ts'
 import { restrictionOf } from './reasons.ts'
 import { findBatch } from './recoveries.ts'
 import { addRecord } from './reports.ts'
+import { findRestore, takeForSent } from './restores.ts'
 
 type AttachedAnswer = { exception: exceptions.Decided; reference: string; charge?: Charge | undefined; now: Date }
 
@@ -26,6 +27,7 @@ export async function attach(tx: Tx, { exception, reference, charge, now }: Atta
   }
   const outcome = outcomeOf(exception)
   if (outcome === null) throw conflict('The answer does not say that a payment was made, failed or was returned')
+  await takeForSent(tx, { payments: [reference], rail, now })
   await attachToPayment(tx, {
     exception,
     payout: await lockPayout(tx, reference),
@@ -45,10 +47,11 @@ export async function attachToAll(
   tx: Tx,
   { exception, references, now }: { exception: exceptions.Decided; references: readonly string[]; now: Date },
 ): Promise<void> {
-  const { id, amount, currency, bookedOn } = exception
-  const outcome = outcomeOf(exception)
+  const { id, rail, amount, currency, bookedOn } = exception
+  const outcome = (await isOfChangedBatch(tx, exception)) ? 'paid' : outcomeOf(exception)
   if (amount === null || currency === null || bookedOn === null || (outcome !== 'paid' && outcome !== 'returned'))
     throw conflict('Only money that arrived or left can be attached to several payments')
+  await takeForSent(tx, { payments: references, rail, now })
   const payouts = await lockPayouts(tx, references)
   const total = payouts.reduce((sum, payout) => sum + payout.netAmount, 0n)
   const moved = amount < 0n ? -amount : amount
@@ -113,6 +116,13 @@ async function attachToPayment(
   }
   const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
   await end(tx, { payout, key, outcome, reasonCode, restriction, booked, now })
+}
+
+/** Whether the bank debited a batch that may have got other payments between the backup and the restore. */
+async function isOfChangedBatch(tx: Tx, { kind, outcome, amount }: exceptions.Decided): Promise<boolean> {
+  return (
+    kind === 'amount' && outcome === null && amount !== null && amount < 0n && (await findRestore(tx)) !== undefined
+  )
 }
 
 /** Attaches the debit of a batch, the sum of its payments and a charge, to the batch. */

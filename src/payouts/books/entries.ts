@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { sql, type Tx } from '../../database/database.ts'
 import { inWords } from '../../kernel/money.ts'
 import type { BankFileHead, BankRecord } from '../formats/bank-files.ts'
+import { isBatchReference } from '../payments/reference.ts'
 import { endUnanswered, type Kept, keepRecords } from './bank-records.ts'
 import { type BatchRow, isGivenBack, lockAnswered } from './batch-answers.ts'
 import { debitedTwice } from './batch-debits.ts'
@@ -11,6 +12,7 @@ import * as exceptions from './exceptions.ts'
 import { Explanations, type OtherMoney } from './float-movements.ts'
 import { isBatchDebited } from './named-payments.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
+import { findRestore } from './restores.ts'
 import { applyRules } from './rules.ts'
 
 export type EntryRecord = Keyed<Extract<BankRecord, { type: 'entry' }>>
@@ -90,6 +92,7 @@ async function bookOtherMoney(
     rail,
     records.map(record => otherMoneyOf(head, record)),
   )
+  const isAfterRestore = (await findRestore(tx)) !== undefined
   const kept: Kept[] = []
   const opened: exceptions.NewException[] = []
   for (const { record, booked } of bookings) {
@@ -106,7 +109,7 @@ async function bookOtherMoney(
     const [kind, unknown] =
       booked.amount > 0n
         ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
-        : (['money_out', 'Money left the account without a payment of ours'] as const)
+        : (['money_out', isAfterRestore && isBatchReference(booked.reference) ? lostBatch : unexplained] as const)
     opened.push({
       ...exceptionOf(context, { head, record }),
       ...{ kind, reason: refusal?.reason ?? unknown, partnerId: refusal?.partnerId },
@@ -116,6 +119,9 @@ async function bookOtherMoney(
   await exceptions.open(tx, opened, now)
   await applyRules(tx, { rail: rail.name, fingerprints: opened.map(({ fingerprint }) => fingerprint), now })
 }
+
+const unexplained = 'Money left the account without a payment of ours'
+const lostBatch = 'The bank debited a batch that the restored books do not know; attach the debit to its payments'
 
 /** The parts of an entry that may explain it. */
 export function otherMoneyOf({ account }: BankFileHead, { reference, booking, amount }: EntryRecord): OtherMoney {

@@ -1,7 +1,9 @@
 import { type Reader, sql } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
+import { isBatchReference, isReference } from '../payments/reference.ts'
 import { hasReference } from './by-reference.ts'
 import * as exceptions from './exceptions.ts'
+import { findRestore } from './restores.ts'
 import { debitOf } from './write-offs.ts'
 
 /** The exceptions whose money is not ours, or is a difference that an operator has explained. */
@@ -18,6 +20,7 @@ export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): P
   const { rail, kind, reference, amount, currency, bookedOn } = exception
   if (kind === 'refused') await refuseIfLagging(db, exception)
   if (kind === 'amount' && bookedOn === null) await refuseIfAdvised(db, exception)
+  await refuseIfSentBeforeRestore(db, exception)
   if (amount === null || bookedOn === null || canBeIgnored.includes(kind)) return
   const { rows } = await sql<{ isBatch: boolean }>`
     select false as is_batch from payouts where rail = ${rail} and ${hasReference(reference ?? '')} and currency = ${currency}
@@ -54,6 +57,18 @@ async function refuseIfAdvised(db: Reader, { rail, reference, outcome, amount }:
     throw conflict(
       `The bank has returned ${reference}, which is ours, and ignoring it would leave the money out of the books; give it back with the charge that the bank kept`,
     )
+}
+
+/** Refuses to ignore a debit that names a payment or batch in our form, which the books have lost by a restore. */
+async function refuseIfSentBeforeRestore(db: Reader, exception: exceptions.Decided): Promise<void> {
+  const { reference, bankText } = exception
+  if (debitOf(exception) === null || (await findRestore(db)) === undefined) return
+  const named = [reference ?? '', ...(bankText ?? '').split(/[^A-Z0-9]+/)]
+  const ours = named.find(name => isReference(name) || isBatchReference(name))
+  if (ours === undefined) return
+  throw conflict(
+    `The bank has debited ${ours}, which may have been sent after the backup, and would be sent again; attach the debit to its payments, or write it off if the books do not have them`,
+  )
 }
 
 function fitting(exception: exceptions.Decided, { isBatch }: { isBatch: boolean }): string {

@@ -31,7 +31,7 @@ export async function decideOutcome(
   await lockRail(tx, { rail, for: 'records' })
   const batch = batchId === null ? null : await batches.lock(tx, batchId)
   const { outcome } = decided
-  if (outcome === 'paid') await takeForSent(tx, { payment, now })
+  if (outcome === 'paid') await takeForSent(tx, { rail, payments: [payment], now })
   const payout = await lockPayout(tx, payment)
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
   if (!isPossible) throw conflict(`The payment ${payout.reference} is already ${payout.outcome}`)

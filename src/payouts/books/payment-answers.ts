@@ -31,7 +31,8 @@ export async function answerPayments(
   const { rows } = await sql<PayoutRow>`
     select p.reference, p.partner_id, p.withdrawal_id, p.net_amount, p.currency, p.outcome,
            p.removed_at is not null as is_removed,
-           coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false) as is_sent,
+           coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false)
+             or p.sent_at is not null as is_sent,
            p.batch_id, case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered,
            case when b.sending_at is not null and b.copy_taken_at is null then b.id end as untaken
       from payouts p left join payout_batches b on b.id = p.batch_id

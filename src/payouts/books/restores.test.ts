@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ownIban } from '../../../test/banks/file-bank.ts'
 import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
 import { referenceOf } from '../payments/reference.ts'
+import { decide } from './decisions-of-two.ts'
 import { findRestore, noticeRestore, recordRestore } from './restores.ts'
 
 // A restored database has payments as not sent that the bank has: in a batch that was not sent yet, or as withdrawals without a reference.
@@ -81,6 +82,62 @@ test('the debit of a batch that the backup had as not sent pays its payments, an
   expect(await resume()).toMatchObject({ status: 200 })
   await scene.send(withdrawn)
   expect(await sentCount()).toBe(before)
+  expect(await scene.disagreements()).toEqual([])
+})
+
+const close = async (decided: object) => {
+  const [exception] = await scene.open()
+  return await operator.call('POST', `/payout-exceptions/${exception?.id}/close`, {
+    body: { note: 'test', ...decided },
+  })
+}
+
+test('the debit of a batch that was made after the backup pays its payments, and cannot be ignored', async () => {
+  const withdrawn = [await scene.withdraw(5_000), await scene.withdraw(6_000)]
+  const references = withdrawn.map(({ id }) => referenceFor(id))
+  await restored()
+  await claim()
+  await scene.answer(`head;${message()}`, 'entry;-11000EUR;MMBABCDEFGHIJKLMN;E9;2026-03-11')
+  expect(await scene.open()).toMatchObject([
+    { kind: 'money_out', reason: expect.stringContaining('the restored books do not know; attach the debit') },
+  ])
+  expect(await close({ decision: 'ignore' })).toMatchObject({ status: 409 })
+  expect(await close({ decision: 'attach', references })).toMatchObject({ status: 200 })
+  expect(await resume()).toMatchObject({ status: 200 })
+  const before = await sentCount()
+  await scene.run('ask-about-withdrawals')
+  scene.harness.clock.advance({ days: 1 })
+  await scene.send(withdrawn)
+  expect(await sentCount()).toBe(before)
+  await scene.run('read-rail-reports')
+  expect(await scene.statusesOf(withdrawn)).toEqual(['paid', 'paid'])
+  await scene.answer(`head;${message()}`, `returned;${references[0]};5000EUR;AC04;E${messages};2026-03-20`)
+  expect(await scene.open()).toEqual([])
+  expect(await scene.statusesOf(withdrawn)).toEqual(['returned', 'paid'])
+  expect(await scene.disagreements()).toEqual([])
+})
+
+test('the debit of a batch that more payments joined after the backup pays them too', async () => {
+  const early = await scene.withdraw(5_000)
+  await claim()
+  const { rows } = await scene.harness.pool.query(`select message_id from payout_batches where status = 'building'`)
+  const late = await scene.withdraw(6_000)
+  await restored()
+  await claim()
+  await scene.answer(`head;${message()}`, `entry;-11000EUR;${rows[0].message_id};E9;2026-03-11`)
+  const [debit] = await scene.open()
+  expect(debit).toMatchObject({ kind: 'amount' })
+  const references = [early, late].map(({ id }) => referenceFor(id))
+  const decision = {
+    exceptionId: debit?.id ?? '',
+    person: 'Ada',
+    note: 'test',
+    decision: 'attach',
+    references,
+  } as const
+  await scene.inTx(tx => closeException(tx, { ...decision, now: scene.harness.clock.now() }))
+  await scene.run('read-rail-reports')
+  expect(await scene.statusesOf([early, late])).toEqual(['paid', 'paid'])
   expect(await scene.disagreements()).toEqual([])
 })
 

@@ -153,11 +153,20 @@ export async function recogniseSent(
      where id = any(${ids}::text[])`.execute(tx)
 }
 
-/** Takes a payment without a batch for sent, because a person knows that it was, before a restore. @param payment its reference, or the withdrawal's id */
-export async function takeForSent(tx: Tx, { payment, now }: { payment: string; now: Date }): Promise<void> {
-  await sql`
-    update payouts set sent_at = ${now}
-     where ${isNamedBy(payment)} and batch_id is null and sent_at is null and ${isRestored}`.execute(tx)
+/**
+ * Takes payments without a batch for sent, because a person knows that they were, before a restore. The caller gives them their outcome.
+ * @param payments their references, or the withdrawals' ids
+ */
+export async function takeForSent(
+  tx: Tx,
+  { rail, payments, now }: { rail: string; payments: readonly string[]; now: Date },
+): Promise<void> {
+  // In the order in which all code locks several payments.
+  for (const payment of [...payments].sort())
+    await sql`
+      update payouts set sent_at = ${now}
+       where ${isNamedBy(payment)} and rail = ${rail} and batch_id is null and outcome is null and sent_at is null
+         and ${isRestored}`.execute(tx)
 }
 
 /** Puts payments into batches that take no others. @returns the ids of the batches */

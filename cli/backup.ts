@@ -82,7 +82,7 @@ restored
   .examples('backup restored', 'backup restored --until 2026-03-31T09:55:00Z')
   .prints(
     (api, { until: recoveredUntil }) => api.declareRestore({ recoveredUntil }),
-    ({ noticedAt }) => `Since ${noticedAt} nothing is sent to banks until midmonth payouts resume.`,
+    ({ detectedAt }) => `Since ${detectedAt} nothing is sent to banks until midmonth payouts resume.`,
   )
 addServerOptions(restored)
 backupCommand.addCommand(restored)

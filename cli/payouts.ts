@@ -224,7 +224,7 @@ payoutsCommand
   .examples('payouts resume --note "imported the statements of 31 March; two exceptions decided"')
   .prints(
     (api, { note, withoutStatements }) => api.resumePayouts({ note, withoutStatements }),
-    ({ noticedAt }) => `Payments, which were stopped at ${noticedAt}, are sent again.`,
+    ({ detectedAt }) => `Payments, which were stopped at ${detectedAt}, are sent again.`,
   )
 
 payoutsCommand

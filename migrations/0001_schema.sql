@@ -1370,7 +1370,7 @@ create unique index rail_is_held_once on payout_rail_holds (rail) where released
 -- any rail until a person has compared with the banks.
 create table restores (
   sequence bigint generated always as identity primary key,
-  noticed_at timestamptz not null,
+  detected_at timestamptz not null,
   how text not null check (length(how) between 1 and 200),
   -- The last commit that the backup has; null if that is unknown.
   recovered_until timestamptz,
@@ -1379,11 +1379,13 @@ create table restores (
   constraint compared_by_a_person check ((compared_at is null) = (compared_by is null))
 );
 
--- Where a process last found the database, so that a restore by another tool is noticed.
+-- Where a process last found the database, so that a restore by another tool is detected.
 create table database_places (
   one boolean primary key default true check (one),
   system_identifier text not null,
   database_oid bigint not null,
+  -- Of this table, which is created anew by pg_restore --clean.
+  table_oid bigint not null,
   timeline text not null,
   seen_at timestamptz not null
 );

@@ -30,7 +30,7 @@ import type { MetricsSource } from './metrics/metrics-source.ts'
 import { noticeSettingsOf } from './notices/settings.ts'
 import type { Installation, InstallationContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
-import { findRestore, noticeRestore, restoreInWords } from './payouts/books/restores.ts'
+import { detectRestore, findRestore, restoreInWords } from './payouts/books/restores.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import { banksOn, fileRailsOf, type Rail } from './payouts/channels/rail.ts'
 import { openSimulatedBank } from './payouts/registry.ts'
@@ -269,14 +269,14 @@ export async function prepare(
   return sealer
 }
 
-/** Notices that the database was restored, and warns until the banks are compared: nothing is sent to them meanwhile. */
+/** Detects that the database was restored, and warns until the banks are compared: nothing is sent to them meanwhile. */
 export async function warnOfRestore(
   db: Db,
   { log, recoveredUntil = null }: { log: Logger; recoveredUntil?: Date | null },
 ): Promise<void> {
-  await noticeRestore(db, { recoveredUntil, now: systemClock() })
+  await detectRestore(db, { recoveredUntil, now: systemClock() })
   const restore = await findRestore(db)
-  if (restore !== undefined) log.warn({ noticedAt: restore.noticedAt }, restoreInWords(restore))
+  if (restore !== undefined) log.warn({ detectedAt: restore.detectedAt }, restoreInWords(restore))
 }
 
 /** Warns of members who were restored without their keys. Best effort: looking must not block a start. */

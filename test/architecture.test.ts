@@ -253,7 +253,6 @@ const owners: Record<string, string> = {
   payout_batch_endings: 'payouts',
   payout_rail_holds: 'payouts',
   restores: 'payouts',
-  database_places: 'payouts',
   payout_exceptions: 'payouts',
   payout_proposals: 'payouts',
   payout_rules: 'payouts',
@@ -311,6 +310,7 @@ const owners: Record<string, string> = {
   events: 'events',
   migrations: 'database',
   migration_steps: 'database',
+  database_places: 'database',
   // Written by migrations only.
   state_transitions: 'database',
 }

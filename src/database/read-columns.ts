@@ -15,7 +15,7 @@ const readable = {
     'sequence rail bankFileId messageId entryKey line reference outcome reason createdAt movementId account bookedOn amount bankReference recoveryId message',
   bankStatements:
     'sequence rail account day coversFrom electronicNumber legalNumber opening closing currency bankFileId',
-  databasePlaces: 'one systemIdentifier databaseOid timeline seenAt',
+  databasePlaces: 'one systemIdentifier databaseOid tableOid timeline seenAt',
   disclosures: 'partnerId id at actorKind actor action resourceKind resourceId details address requestId',
   eventFeeds: 'partnerId lastPosition',
   events: 'partnerId id type resourceId sequence data createdAt position metadata',
@@ -89,7 +89,7 @@ const readable = {
   removals: 'kind day count at',
   requestLog:
     'partnerId id requestId createdAt method route path status durationMs keyId idempotencyKey isReplayed errorCodes resourceId',
-  restores: 'sequence noticedAt how recoveredUntil comparedAt comparedBy',
+  restores: 'sequence detectedAt how recoveredUntil comparedAt comparedBy',
   sandboxClockMoves: 'partnerId id idempotencyKey startsAt target ran leasedBy leasedUntil endedAt offsetMs',
   sandboxClocks: 'partnerId offsetMs',
   settlementDues: 'partnerId payCycleId currency amount received settledAt receivedAt receivedByHand',

@@ -87,6 +87,7 @@ export type DB = {
     one: Generated<boolean>
     systemIdentifier: string
     databaseOid: bigint
+    tableOid: bigint
     timeline: string
     seenAt: Date
   }
@@ -756,7 +757,7 @@ export type DB = {
   }
   restores: {
     sequence: Generated<bigint>
-    noticedAt: Date
+    detectedAt: Date
     how: string
     recoveredUntil: Date | null
     comparedAt: Date | null

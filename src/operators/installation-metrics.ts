@@ -174,8 +174,8 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
   },
   {
     name: 'payouts_stopped_since_timestamp_seconds',
-    help: 'When it was noticed that the database was restored; nothing is sent to banks until payouts are resumed.',
-    of: ({ restore }) => times(restore?.noticedAt ?? null),
+    help: 'When it was detected that the database was restored; nothing is sent to banks until payouts are resumed.',
+    of: ({ restore }) => times(restore?.detectedAt ?? null),
   },
   {
     name: 'partners',

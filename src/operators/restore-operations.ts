@@ -13,8 +13,8 @@ import { line } from './partner-schema.ts'
 const operation = operationsOn<InstallationContext>().operationWith({ tag: 'Payouts', isForOperators: true })
 
 const Restore = namedObject('Restore', {
-  noticedAt: Instant,
-  how: Type.String({ description: 'What was noticed.' }),
+  detectedAt: Instant,
+  how: Type.String({ description: 'What was detected.' }),
   recoveredUntil: nullable(Instant, 'The last commit that the backup has, if it is known.'),
 })
 
@@ -22,7 +22,7 @@ const declareRestore = operation({
   route: 'POST /operator/v1/restores',
   summary: 'Declare that the database was restored',
   description:
-    'Nothing is sent through any rail until payouts are resumed. The program notices most restores itself when it starts; call this in the procedure of every restore by another tool.',
+    'Nothing is sent through any rail until payouts are resumed. The program detects most restores itself when it starts; call this in the procedure of every restore by another tool.',
   body: Type.Object(
     { recoveredUntil: Type.Optional(GivenInstant) },
     { title: 'NewRestore', description: '`recoveredUntil` is the last commit that the backup has.', ...strict },
@@ -35,7 +35,7 @@ const declareRestore = operation({
     await recordRestore(tx, { ...restore, now })
     const details = { recoveredUntil: recoveredUntil?.toISOString() ?? null }
     const audit = { action: 'backup.restore', details, partnerId: null, now } as const
-    return { body: { ...restore, noticedAt: now }, resourceId: now.toISOString(), audit }
+    return { body: { ...restore, detectedAt: now }, resourceId: now.toISOString(), audit }
   },
 })
 

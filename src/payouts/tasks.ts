@@ -5,7 +5,7 @@ import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { partnerOf, type TaskContext, type Tasks } from '../worker/task.ts'
 import { cursorOf, setCursor } from './books/cursors.ts'
 import * as exceptions from './books/exceptions.ts'
-import { noticeRestore, restoreInWords } from './books/restores.ts'
+import { detectRestore, restoreInWords } from './books/restores.ts'
 import { type BackgroundWork, type Channel, within } from './channels/channel.ts'
 import { type Report, toReport } from './payments/payment.ts'
 import { create, findByReference } from './payouts.ts'
@@ -60,7 +60,7 @@ export function payoutTasks(channels: readonly Channel[]) {
     turn: (context: TaskContext, channel: Channel) => Promise<boolean>,
   ): Promise<void> {
     const { db, log } = context
-    const restore = await noticeRestore(db, { now: context.now() })
+    const restore = await detectRestore(db, { now: context.now() })
     if (restore !== undefined) log.error(restoreInWords({ how: restore, recoveredUntil: null }))
     const failures: unknown[] = []
     for (const channel of channels) {

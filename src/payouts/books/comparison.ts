@@ -21,7 +21,7 @@ export async function listUncompared(
   const found: string[] = []
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from payout_exceptions
-     where closed_at is null and opened_at >= ${restore.noticedAt}`.execute(tx)
+     where closed_at is null and opened_at >= ${restore.detectedAt}`.execute(tx)
   const open = rows[0]?.count ?? 0
   if (open > 0)
     found.push(
@@ -29,13 +29,13 @@ export async function listUncompared(
     )
   if (!needsStatements) return found
   for (const rail of rails.filter(({ format }) => format.readsStatements)) {
-    const day = dayIn(rail.timeZone, restore.noticedAt)
+    const day = dayIn(rail.timeZone, restore.detectedAt)
     const lacking: string[] = []
     for (const debtor of Object.keys(rail.debtors))
       if (!(await isCovered(tx, { rail, debtor, day }))) lacking.push(debtor)
     if (lacking.length > 0)
       found.push(
-        `No imported statement of ${rail.name} covers ${day} (${lacking.join(', ')}), the day on which the restore was noticed; import it first`,
+        `No imported statement of ${rail.name} covers ${day} (${lacking.join(', ')}), the day on which the restore was detected; import it first`,
       )
   }
   return found

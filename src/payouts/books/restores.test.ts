@@ -3,7 +3,7 @@ import { ownIban } from '../../../test/banks/file-bank.ts'
 import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
 import { referenceOf } from '../payments/reference.ts'
 import { decide } from './decisions-of-two.ts'
-import { findRestore, noticeRestore, recordRestore } from './restores.ts'
+import { detectRestore, findRestore, recordRestore } from './restores.ts'
 
 // A restored database has payments as not sent that the bank has: in a batch that was not sent yet, or as withdrawals without a reference.
 
@@ -128,14 +128,9 @@ test('the debit of a batch that more payments joined after the backup pays them 
   const [debit] = await scene.open()
   expect(debit).toMatchObject({ kind: 'amount' })
   const references = [early, late].map(({ id }) => referenceFor(id))
-  const decision = {
-    exceptionId: debit?.id ?? '',
-    person: 'Ada',
-    note: 'test',
-    decision: 'attach',
-    references,
-  } as const
-  await scene.inTx(tx => closeException(tx, { ...decision, now: scene.harness.clock.now() }))
+  const decision = { exceptionId: debit?.id ?? '', note: 'test', decision: 'attach', references } as const
+  const now = scene.harness.clock.now()
+  for (const person of ['Ada', 'Grace']) await scene.inTx(tx => decide(tx, { ...decision, by: { person }, now }))
   await scene.run('read-rail-reports')
   expect(await scene.statusesOf([early, late])).toEqual(['paid', 'paid'])
   expect(await scene.disagreements()).toEqual([])
@@ -200,24 +195,25 @@ test('a server that is restored under a running worker sends nothing either', as
   await scene.send([withdrawal])
   expect(await sentCount()).toBe(before)
   expect(await findRestore(scene.harness.db)).toMatchObject({
-    how: 'The server was recovered from an archive of its WAL',
+    how: 'The server was recovered from an archive of its WAL, or restarted after a failover',
   })
 })
 
-test('a database that has moved to another place is held, a failover is not, and neither is a restart', async () => {
+test('a database that has moved to another place is held, and a restart is not', async () => {
   const { db, pool, clock } = scene.harness
   const now = clock.now()
-  expect(await noticeRestore(db, { now })).toBe(undefined)
-  expect(await noticeRestore(db, { now })).toBe(undefined)
+  expect(await detectRestore(db, { now })).toBe(undefined)
+  expect(await detectRestore(db, { now })).toBe(undefined)
   expect(await findRestore(db)).toBe(undefined)
   for (const [change, how] of [
     [`system_identifier = '1'`, 'The database is on another server than before'],
     [`database_oid = 1`, 'The database was created anew on its server'],
-    [`timeline = '00000000'`, 'The server was recovered from an archive of its WAL'],
+    [`timeline = '00000000'`, 'The server was recovered from an archive of its WAL, or restarted after a failover'],
+    [`table_oid = 1`, 'The tables of the database were created anew'],
   ] as const) {
     await pool.query(`update database_places set ${change}`)
-    expect(await noticeRestore(db, { now })).toBe(how)
+    expect(await detectRestore(db, { now })).toBe(how)
     expect(await findRestore(db)).toMatchObject({ how })
-    expect(await noticeRestore(db, { now })).toBe(undefined)
+    expect(await detectRestore(db, { now })).toBe(undefined)
   }
 })

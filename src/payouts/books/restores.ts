@@ -1,19 +1,19 @@
-import pg from 'pg'
 import { type Db, type Reader, sql, type Tx } from '../../database/database.ts'
+import { readPlace, rememberPlace, restoreBetween } from '../../database/place.ts'
 import { hasReference, isNamedBy } from './by-reference.ts'
 
 // A database that was restored from a backup does not know what was sent to banks after it. So nothing is sent through any rail until a
 // person has compared with the banks. Answers are read meanwhile, and whatever they name was sent before the restore.
 
 /** @property recoveredUntil the last commit that the backup has; null if that is unknown */
-export type Restore = { noticedAt: Date; how: string; recoveredUntil: Date | null }
+export type Restore = { detectedAt: Date; how: string; recoveredUntil: Date | null }
 
 /** SQL: whether the database was restored, and the banks have not been compared since. */
 export const isRestored = sql<boolean>`exists (select from restores where compared_at is null)`
 
 export async function findRestore(db: Reader): Promise<Restore | undefined> {
   const { rows } = await sql<Restore>`
-    select noticed_at, how, recovered_until from restores
+    select detected_at, how, recovered_until from restores
      where compared_at is null order by sequence desc limit 1`.execute(db)
   return rows[0]
 }
@@ -27,13 +27,13 @@ export function restoreInWords({
   return `${how}${until}: nothing is sent through any rail until the banks are compared and payouts are resumed`
 }
 
-/** Stops everything that is sent to banks. @param how what was noticed, in words */
+/** Stops everything that is sent to banks. @param how what was detected, in words */
 export async function recordRestore(
   tx: Tx,
   { how, recoveredUntil = null, now }: { how: string; recoveredUntil?: Date | null; now: Date },
 ): Promise<void> {
   await sql`
-    insert into restores (noticed_at, how, recovered_until) values (${now}, ${how}, ${recoveredUntil})`.execute(tx)
+    insert into restores (detected_at, how, recovered_until) values (${now}, ${how}, ${recoveredUntil})`.execute(tx)
 }
 
 /** Lets payouts go on after a restore. */
@@ -51,73 +51,25 @@ export async function listUnsent(tx: Tx): Promise<{ partnerId: string; withdrawa
   return rows
 }
 
-type Place = { systemIdentifier: string; databaseOid: bigint; timeline: string }
-type Found = Place & { wasStandby: boolean; isKnown: boolean }
-
 /**
- * Notices that the database was restored by another tool: its server or its place there changed, or the server left its timeline without
- * having been a standby, which a failover promotes. Remembers where the database is now. Called before anything is sent to a bank, since a
+ * Detects that the database was restored by another tool, and remembers where it is now. Called before anything is sent to a bank, since a
  * server can be restored under running processes, and so that a failover is seen before the new primary is restarted, which forgets that
  * it was a standby.
  * @param recoveredUntil the last commit that the backup has, if it is known
- * @returns what was noticed; undefined for nothing
+ * @returns what was detected; undefined for nothing
  */
-export async function noticeRestore(
+export async function detectRestore(
   db: Db,
   { recoveredUntil = null, now }: { recoveredUntil?: Date | null; now: Date },
 ): Promise<string | undefined> {
   const place = await readPlace(db)
   if (place === undefined || place.isKnown) return undefined
   return await db.transaction().execute(async tx => {
-    await sql`
-      insert into database_places (system_identifier, database_oid, timeline, seen_at)
-      values (${place.systemIdentifier}, ${place.databaseOid}, ${place.timeline}, ${now})
-          on conflict (one) do nothing`.execute(tx)
-    const { rows } = await sql<Place>`
-      select system_identifier, database_oid, timeline from database_places for update`.execute(tx)
-    const [known] = rows
-    const how = known && changeOf(known, place)
-    if (known === undefined || (how === undefined && known.timeline === place.timeline)) return undefined
+    const before = await rememberPlace(tx, { place, now })
+    const how = before && restoreBetween(before, place)
     if (how !== undefined) await recordRestore(tx, { how, recoveredUntil, now })
-    await rememberPlace(tx, { place, now })
     return how
   })
-}
-
-async function rememberPlace(
-  tx: Tx,
-  { place: { systemIdentifier, databaseOid, timeline }, now }: { place: Place; now: Date },
-): Promise<void> {
-  await sql`
-    update database_places set system_identifier = ${systemIdentifier}, database_oid = ${databaseOid},
-           timeline = ${timeline}, seen_at = ${now}`.execute(tx)
-}
-
-function changeOf(known: Place, place: Found): string | undefined {
-  if (known.systemIdentifier !== place.systemIdentifier) return 'The database is on another server than before'
-  if (known.databaseOid !== place.databaseOid) return 'The database was created anew on its server'
-  if (known.timeline !== place.timeline && !place.wasStandby)
-    return 'The server was recovered from an archive of its WAL'
-  return undefined
-}
-
-/** Where the database is now. @returns undefined if the server does not say, as some that are offered as a service */
-async function readPlace(db: Db): Promise<Found | undefined> {
-  try {
-    const { rows } = await sql<Found>`
-      with place as (
-        select (select system_identifier::text from pg_control_system()) as system_identifier,
-               (select oid::bigint from pg_database where datname = current_database()) as database_oid,
-               left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline)
-      select place.*, pg_last_wal_receive_lsn() is not null as was_standby,
-             exists (select from database_places natural join place) as is_known
-        from place`.execute(db)
-    return rows[0]
-  } catch (error) {
-    // 42501: insufficient privilege; 42883: no such function.
-    if (error instanceof pg.DatabaseError && (error.code === '42501' || error.code === '42883')) return undefined
-    throw error
-  }
 }
 
 /**

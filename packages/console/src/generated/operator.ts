@@ -1334,8 +1334,8 @@ export type RemovedPayment = {
 export type RequestId = `req_${string}`
 
 export type Restore = {
-  noticedAt: Instant
-  /** What was noticed. */
+  detectedAt: Instant
+  /** What was detected. */
   how: string
   /** The last commit that the backup has, if it is known. */
   recoveredUntil: Instant | null
@@ -1984,7 +1984,7 @@ export interface OperatorOperations {
   /**
    * Declare that the database was restored.
    *
-   * Nothing is sent through any rail until payouts are resumed. The program notices most restores itself when it starts; call this in the procedure of every restore by another tool.
+   * Nothing is sent through any rail until payouts are resumed. The program detects most restores itself when it starts; call this in the procedure of every restore by another tool.
    *
    * `POST /operator/v1/restores` (declareRestore)
    */

@@ -497,7 +497,8 @@ async function listenForProbes(
   } catch (error) {
     if (port !== undefined || !(error instanceof ListenProblem) || error.code !== 'EADDRINUSE') throw error
     log.warn(
-      `Port ${defaultHealthPort} on ${host} is in use, so this worker runs without health probes; ` +
+      { host },
+      `Port ${defaultHealthPort} is in use, so this worker runs without health probes; ` +
         `set ${setting} to a free port, or to 0 for any free port`,
     )
     return undefined

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
+import { type Job, Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
 import { limitConnecting, openQueuePool } from './database/connect.ts'
 import type { Retention } from './kernel/retention.ts'
@@ -230,11 +230,14 @@ async function startRunner(
     // Without delays, a job that cannot be completed ends the runner, which restarts. With them, it would end the process.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
     noHandleSignals: true,
-    logger: new JobLogger(scope => (level, message, meta) => {
+    logger: new JobLogger(() => (level, message, meta) => {
       // The runner's info lines are noise to an operator.
-      if (level === 'error' || level === 'warning') {
-        context.log[level === 'error' ? 'error' : 'warn']({ task: scope.taskIdentifier, err: meta?.error }, message)
-      }
+      if (level !== 'error' && level !== 'warning') return
+      const err = meta?.error ?? meta?.fatalError
+      const task = (meta?.job as Job | undefined)?.task_identifier
+      const failure = task === undefined ? 'the worker runner failed' : 'a task failed'
+      // The runner's message quotes the error's, which can have values of rows; the serializer of `err` leaves them out.
+      context.log[level === 'error' ? 'error' : 'warn']({ task, err }, err === undefined ? message : failure)
     }),
   })
 }

@@ -193,8 +193,8 @@ function scramVerifier(password: string): string {
  * Returns undefined if the program's role has no excess rights.
  */
 export async function describeExcess(db: Reader): Promise<string | undefined> {
-  const { rows } = await sql<{ role: string; isSuperuser: boolean; isOwner: boolean; reachesOut: boolean }>`
-    select rolname::text as role, rolsuper as is_superuser,
+  const { rows } = await sql<{ isSuperuser: boolean; isOwner: boolean; reachesOut: boolean }>`
+    select rolsuper as is_superuser,
            (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.ledger_transfers'::regclass) as is_owner,
            pg_has_role('pg_execute_server_program', 'usage') or pg_has_role('pg_read_server_files', 'usage')
              or pg_has_role('pg_write_server_files', 'usage') as reaches_out
@@ -207,7 +207,7 @@ export async function describeExcess(db: Reader): Promise<string | undefined> {
   ]
   if (excess.length === 0) return undefined
   return (
-    `The program's database role ${found.role} can ${excess.join(', and ')}; ` +
+    `The program's database role can ${excess.join(', and ')}; ` +
     'give the program its own role, see "Database roles" in docs/operations/running.md'
   )
 }

@@ -39,5 +39,7 @@ test('of a log line, a bundle has only the program’s words, numbers, ids and p
       },
     },
   })
+  const listening = { level: 'info', time: '2026-01-01T00:00:00Z', msg: 'Server listening at http://10.0.0.1:8080' }
+  expect(JSON.parse(logLineForSupport(JSON.stringify(listening)) ?? '').msg).toBe('Server listening at http://…')
   for (const other of ['', 'Killed', '[]', '{"msg":1}']) expect(logLineForSupport(other)).toBeUndefined()
 })

@@ -6,6 +6,8 @@ const kept = {
 }
 
 const idPattern = /^[a-z]{1,4}_[0-9a-hjkmnp-tv-z]{26}$/
+// The HTTP server logs where it listens.
+const addressPattern = /\b([a-z]+):\/\/\S+/g
 const framePattern =
   /^ +at (?:(?:async |new )?[\w$.<>#[\] ]+ \()?(?:node:|file:\/\/|\/)\S*?((?:src|cli|packages|node_modules)\/\S+:\d+:\d+|[\w/]+:\d+:\d+)\)?$/
 
@@ -32,6 +34,7 @@ function allowed(fields: Record<string, unknown>): Record<string, unknown> {
     if (name === 'errors' && Array.isArray(value)) return [[name, value.filter(isRecord).map(allowed)]]
     if (typeof value === 'number' || typeof value === 'boolean') return [[name, value]]
     if (typeof value !== 'string' || value.length > kept.textLengthMax) return []
+    if (name === 'msg') return [[name, value.replace(addressPattern, '$1://…')]]
     return kept.words.has(name) || idPattern.test(value) ? [[name, value]] : []
   })
   return Object.fromEntries(entries)

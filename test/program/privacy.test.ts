@@ -216,6 +216,15 @@ async function refuse(memberId: string): Promise<void> {
   const upload = { body: fileOf([people.file]), type: 'text/csv' }
   expect((await call('PUT', '/v2/members/jobs/csv', upload)).status).toBe(500)
   await tamper(settings, 'alter table member_import_rows drop constraint broken')
+  // A task whose error quotes a value.
+  await tamper(
+    settings,
+    `create function fail() returns trigger language plpgsql as $$ begin perform '${ofFile}'::date; end $$`,
+  )
+  await tamper(settings, 'create trigger fail before delete on operator_notices execute function fail()')
+  await tamper(settings, `select graphile_worker.add_job('notify-operators')`)
+  await vi.waitUntil(() => /"msg":"a task failed"/.test(service.log()), wait)
+  await tamper(settings, 'drop function fail cascade')
   // An endpoint that sends back what it likes.
   receiver.answerWith(500, {}, 'no')
   await call('PATCH', `/v1/members/${memberId}`, { body: { gender: 'Female' } })

@@ -33,7 +33,7 @@ test('a single role that owns the database works, and the log warns about its ex
   const service = await serve(settings)
   const logged = service.log()
   await service.stop()
-  expect(logged).toContain(`The program's database role ${role} can change the schema`)
+  expect(logged).toContain("The program's database role can change the schema")
   expect(logged).not.toContain('run programs')
 })
 

@@ -37,10 +37,11 @@ export const startCommand = new Command('start')
 
     // Loading takes half a second; it overlaps with the start of PostgreSQL.
     void import('../src/app.ts')
-    const database = await openDatabase(settings, log)
-    const { db } = database
-    let stop = database.close
+    let stop: () => Promise<void> = async () => undefined
     try {
+      const database = await openDatabase(settings, log)
+      const { db } = database
+      stop = database.close
       // When the API and the worker are separate processes, the operator migrates first.
       const sealer = await prepare(database, { mayMigrate: isWhole, log, onProgress: step => log.info(step) })
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))

@@ -94,6 +94,8 @@ export function connect(
   const close = async () => {
     closing.abort()
     await Promise.all([db.destroy(), batchDb.destroy()])
+    // Kysely leaves a pool open that it has run no query on.
+    await Promise.all([pool, batchPool].filter(each => !each.ending).map(each => each.end()))
   }
   const endStart = () => {
     for (const each of [pool, batchPool]) limitConnecting(each)

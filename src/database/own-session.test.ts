@@ -1,5 +1,6 @@
+import pg from 'pg'
 import pino from 'pino'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { readSettings } from '../config.ts'
 import { openDatabase } from '../main.ts'
@@ -25,4 +26,26 @@ test('a pooler that shares sessions between connections is refused at start', as
   await expect(openDatabase(settings, pino({ level: 'silent' }))).rejects.toThrow(
     'Cannot use the database at DATABASE_URL: a pooler shares sessions between connections, so time-outs and prepared statements are lost; set pool_mode = session',
   )
+})
+
+test('a start whose second connection is refused fails, and leaves no connection open', async () => {
+  const administrator = new pg.Client({ host: harness.host, user: harness.superuser, database: harness.database })
+  await administrator.connect()
+  const role = `${harness.database}_once`
+  await administrator.query(
+    `create role ${role} login connection limit 1; grant connect on database ${harness.database} to ${role}`,
+  )
+  try {
+    const settings = readSettings({
+      DATABASE_URL: `postgres://${role}@/${harness.database}?host=${encodeURIComponent(harness.host)}`,
+    })
+    await expect(openDatabase(settings, pino({ level: 'silent' }))).rejects.toThrow(
+      `Cannot use the database at DATABASE_URL: too many connections for role "${role}"`,
+    )
+    const sessions = () => administrator.query('select 1 from pg_stat_activity where usename = $1', [role])
+    await vi.waitFor(async () => expect((await sessions()).rows).toEqual([]))
+  } finally {
+    await administrator.query(`drop owned by ${role}; drop role ${role}`)
+    await administrator.end()
+  }
 })

@@ -9,8 +9,13 @@ const attemptsMax = 5
  * @throws with a sentence for the operator
  */
 export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
-  const [first, second] = await Promise.all([pool.connect(), pool.connect()])
+  const clients: pg.PoolClient[] = []
   try {
+    // One after the other: if the second is refused, the first is released.
+    const first = await pool.connect()
+    clients.push(first)
+    const second = await pool.connect()
+    clients.push(second)
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const before = await sessionOf(first, 'begin')
       await first.query('commit')
@@ -26,7 +31,7 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
       }
     }
   } finally {
-    for (const client of [first, second]) client.release()
+    for (const client of clients) client.release()
   }
 }
 

@@ -13,7 +13,7 @@ import type { Db } from './database/database.ts'
 import { requireDurability } from './database/durability.ts'
 import { beginRestore, startEmbeddedPostgres } from './database/embedded.ts'
 import { type AppRole, describeExcess } from './database/grants.ts'
-import { addressesOf } from './database/hosts.ts'
+import { addressesOf, NoPrimary } from './database/hosts.ts'
 import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { requireOwnSessions } from './database/own-session.ts'
@@ -123,8 +123,9 @@ export async function openDatabase(
 }
 
 function remedyOf(error: unknown, connection: Connection): string {
+  const refusal = error instanceof NoPrimary ? error.refusal : error
   // 42501, insufficient privilege. No query has run yet, so only the right to connect can be missing.
-  if (!(error instanceof pg.DatabaseError) || error.code !== '42501') return ''
+  if (!(refusal instanceof pg.DatabaseError) || refusal.code !== '42501') return ''
   const { database = '', user = '' } = new pg.Client(firstOf(connection))
   return `; as its owner, run: grant connect on database ${pg.escapeIdentifier(database)} to ${pg.escapeIdentifier(user)};`
 }

@@ -139,8 +139,8 @@ export async function connectFirst(pool: pg.Pool, log: Logger): Promise<void> {
         const client = await pool.connect()
         return client.release()
       } catch (error) {
-        if (!isPatient || !(isNotReady(error) || error instanceof NoPrimary) || performance.now() - began > waitMsMax)
-          throw error
+        const isTemporary = isNotReady(error) || (error instanceof NoPrimary && error.refusal === undefined)
+        if (!isPatient || !isTemporary || performance.now() - began > waitMsMax) throw error
       }
       await pause(retryMs)
     }

@@ -1,8 +1,11 @@
 import { once } from 'node:events'
 import net from 'node:net'
+import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { readSettings } from '../config.ts'
+import { openDatabase } from '../main.ts'
 import { connect, connectFirst } from './connect.ts'
 import { sql } from './database.ts'
 import { outageOutcome } from './errors.ts'
@@ -70,6 +73,26 @@ test('a query on a host that hangs ends, although no other host accepts writes y
   await sql`select 1`.execute(db)
   first.isFrozen = true
   expect(outageOutcome(await sql`select 1`.execute(db).catch((lost: unknown) => lost))).toBe('unknown')
+})
+
+test('a start that every host refuses does not wait, and says why', async () => {
+  const administrator = new pg.Client({ host: harness.host, user: harness.superuser, database: harness.database })
+  await administrator.connect()
+  const { database } = harness
+  const role = `${database}_refused`
+  await administrator.query(`create role ${role} login; revoke connect on database ${database} from public`)
+  const [first, second] = [await startHost(), await startHost({ isReadOnly: true })]
+  try {
+    const settings = readSettings({
+      DATABASE_URL: `postgres://${role}@127.0.0.1:${first.port},127.0.0.1:${second.port}/${database}`,
+    })
+    await expect(openDatabase(settings, log)).rejects.toThrow(
+      `Cannot use the database at DATABASE_URL: no host of the database accepts writes: permission denied for database "${database}"; as its owner, run: grant connect on database "${database}" to "${role}";`,
+    )
+  } finally {
+    await administrator.query(`drop role ${role}`)
+    await administrator.end()
+  }
 })
 
 function connectTo(ports: number[]) {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
-import { Unavailable } from './errors.ts'
+import { outageOutcome, Unavailable } from './errors.ts'
 
 const limits = {
   // A host that does not say within this time whether it accepts writes counts as down. A search takes as long.
@@ -11,10 +11,17 @@ const limits = {
   searchMs: 250,
 }
 
-/** No host of DATABASE_URL accepts writes at the moment. */
+/**
+ * No host of DATABASE_URL accepts writes at the moment.
+ * @property refusal the error of a host that is up and refuses us, for example because of a wrong password: waiting does not help
+ */
 export class NoPrimary extends Unavailable {
-  constructor() {
-    super('no host of the database accepts writes', 'nothing-done')
+  readonly refusal: Error | undefined
+
+  constructor(refusal?: Error) {
+    const reason = refusal === undefined ? '' : `: ${refusal.message}`
+    super(`no host of the database accepts writes${reason}`, 'nothing-done')
+    this.refusal = refusal
   }
 }
 
@@ -63,7 +70,7 @@ class Primary {
   readonly #clients = new Map<pg.Client, Host>()
   #known: Host | undefined
   #search: Promise<Host> | undefined
-  #isLost = false
+  #lost: NoPrimary | undefined
   #timer: NodeJS.Timeout | undefined
 
   constructor(addresses: readonly string[]) {
@@ -98,29 +105,33 @@ class Primary {
 
   /** @throws NoPrimary, at once during an outage: callers that wait would take up all places of their pool. The search goes on. */
   async #find(): Promise<Host> {
-    this.#search ??= this.#searchAgainAndAgain().finally(() => {
+    this.#search ??= this.#pollHosts().finally(() => {
       this.#search = undefined
     })
     this.#search.catch(() => undefined)
-    if (this.#isLost) throw new NoPrimary()
+    if (this.#lost !== undefined) throw this.#lost
     return await this.#search
   }
 
   // A host that hangs must not delay the others, so each round begins without waiting for the one before.
-  async #searchAgainAndAgain(): Promise<Host> {
+  async #pollHosts(): Promise<Host> {
     const { promise: found, resolve } = Promise.withResolvers<Host>()
+    let refusal: Error | undefined
+    const noteRefusal = (error: unknown) => {
+      if (error instanceof Error && outageOutcome(error) === undefined) refusal = error
+    }
     for (let waitedMs = 0; waitedMs < limits.answerMsMax; waitedMs += limits.searchMs) {
-      for (const host of this.#hosts) probe(host).then(resolve, () => undefined)
+      for (const host of this.#hosts) probe(host).then(resolve, noteRefusal)
       const host = await Promise.race([found, pause(limits.searchMs)])
       if (host !== undefined) return this.#adopt(host)
     }
-    this.#isLost = true
-    throw new NoPrimary()
+    this.#lost = new NoPrimary(refusal)
+    throw this.#lost
   }
 
   #adopt(found: Host): Host {
     this.#known = found
-    this.#isLost = false
+    this.#lost = undefined
     this.#disconnect(host => host !== found)
     return found
   }
@@ -154,8 +165,11 @@ class Primary {
   }
 }
 
-/** The host said nothing. */
-class Silence extends Error {}
+class Silence extends Unavailable {
+  constructor() {
+    super('the host did not answer in time', 'nothing-done')
+  }
+}
 
 /** @throws if the host does not accept writes */
 async function probe(host: Host): Promise<Host> {

@@ -216,7 +216,7 @@ function isBatchId(text: string): text is PayoutBatchId {
 payoutsCommand
   .command('resume')
   .description(
-    'Send payments again after the database was restored, once what the banks paid was compared with the restored books. Refused while an exception that was opened since is open, or a bank’s statement of the day of the restore is missing.',
+    'Send payments again after the database was restored, once what the banks paid was compared with the restored books. Refused while an exception that was opened since is open, or a bank’s statement of a day from the backup to the restore is missing.',
   )
   .requiredOption('--note <text>', 'how you compared the banks', name({ lengthMax: 500 }))
   .option('--without-statements', 'do not wait for statements')

@@ -1,6 +1,7 @@
 import { sql, type Tx } from '../../database/database.ts'
 import { countOf } from '../../kernel/text.ts'
-import { dayIn } from '../../kernel/time.ts'
+import { addDays, type Day, dayIn } from '../../kernel/time.ts'
+import { type Calendar, CalendarEnded, isBankingDay } from '../calendars/calendar.ts'
 import { isCovered } from './brakes.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
 import type { Restore } from './restores.ts'
@@ -8,7 +9,7 @@ import type { Restore } from './restores.ts'
 /**
  * What keeps payouts from going on after a restore, one sentence each.
  * @param rails all rails of files
- * @param needsStatements whether each bank that sends statements must have sent one for the day of the restore
+ * @param needsStatements whether the statements of each bank that sends them must cover the banking days from the backup to the restore
  */
 export async function listUncompared(
   tx: Tx,
@@ -28,15 +29,45 @@ export async function listUncompared(
       `${countOf(open, 'payout exception')} since the restore ${open === 1 ? 'is' : 'are'} open; decide them first`,
     )
   if (!needsStatements) return found
+  const recoveredUntil = restore.recoveredUntil ?? (await newestKnown(tx, restore))
   for (const rail of rails.filter(({ format }) => format.readsStatements)) {
-    const day = dayIn(rail.timeZone, restore.detectedAt)
-    const lacking: string[] = []
-    for (const debtor of Object.keys(rail.debtors))
-      if (!(await isCovered(tx, { rail, debtor, day }))) lacking.push(debtor)
-    if (lacking.length > 0)
+    for (const debtor of Object.keys(rail.debtors)) {
+      const lacking: Day[] = []
+      for (const day of bankingDays(rail, { from: recoveredUntil, until: restore.detectedAt }))
+        if (!(await isCovered(tx, { rail, debtor, day }))) lacking.push(day)
+      const [first, ...others] = lacking
+      if (first === undefined) continue
+      const more = others.length === 0 ? '' : ` and ${countOf(others.length, 'later day')}`
       found.push(
-        `No imported statement of ${rail.name} covers ${day} (${lacking.join(', ')}), the day on which the restore was detected; import it first`,
+        `No imported statement of ${rail.name} (${debtor}) covers ${first}${more}; import the statements from the backup to the restore first`,
       )
+    }
   }
   return found
+}
+
+/** The newest instant at which the restored books know that a batch was made or sent; the detection if there was none. */
+async function newestKnown(tx: Tx, { detectedAt }: Restore): Promise<Date> {
+  const { rows } = await sql<{ newest: Date | null }>`
+    select max(greatest(created_at, case when sent_at < ${detectedAt} then sent_at end)) as newest
+      from payout_batches where created_at < ${detectedAt}`.execute(tx)
+  return rows[0]?.newest ?? detectedAt
+}
+
+function bankingDays({ timeZone, calendar }: FileRailSettings, { from, until }: { from: Date; until: Date }): Day[] {
+  const last = dayIn(timeZone, until)
+  const days: Day[] = []
+  for (let day = dayIn(timeZone, from); day <= last; day = addDays(day, 1))
+    if (calendar === null || isOpen(calendar, day)) days.push(day)
+  return days
+}
+
+/** A day that the calendar does not cover counts as open: a statement too many is asked for. */
+function isOpen(calendar: Calendar, day: Day): boolean {
+  try {
+    return isBankingDay(calendar, day)
+  } catch (error) {
+    if (error instanceof CalendarEnded) return true
+    throw error
+  }
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ownIban } from '../../../test/banks/file-bank.ts'
 import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
+import { addDays } from '../../kernel/time.ts'
 import { referenceOf } from '../payments/reference.ts'
 import { decide } from './decisions-of-two.ts'
 import { detectRestore, findRestore, recordRestore } from './restores.ts'
@@ -167,12 +168,20 @@ test('payments that the books do not know are exceptions, and keep payouts stopp
   })
 })
 
-test('payouts stay stopped until the bank’s statement covers the day of the restore, unless a person says otherwise', async () => {
-  await restored()
-  expect((await resume({ note: 'by the statement' })).text).toContain('No imported statement of euro-files covers')
-  const day = scene.harness.clock.now().toISOString().slice(0, 10)
-  await scene.answer(`head;${message()};${ownIban}`, `statement;${day};0EUR;0EUR;1`)
-  expect(await resume({ note: 'by the statement' })).toMatchObject({ status: 200 })
+test('payouts stay stopped until statements cover each banking day from the backup to the restore, unless a person says otherwise', async () => {
+  const days = [0, 1, 2, 3].map(count => addDays('2031-04-01', count))
+  const [tuesday, , , friday] = days
+  scene.harness.clock.set(new Date(`${friday}T10:00:00Z`))
+  const recoveredUntil = new Date(`${tuesday}T10:00:00Z`)
+  const how = 'The database was restored'
+  await scene.inTx(tx => recordRestore(tx, { how, recoveredUntil, now: scene.harness.clock.now() }))
+  const statementOf = (day?: string) => scene.answer(`head;${message()};${ownIban}`, `statement;${day};0EUR;0EUR;1`)
+  const refusal = async () => (await resume({ note: 'by the statements' })).text
+  expect(await refusal()).toContain(`(default) covers ${tuesday} and 3 later days`)
+  await statementOf(friday)
+  expect(await refusal()).toContain(`(default) covers ${tuesday} and 2 later days`)
+  for (const day of days) await statementOf(day)
+  expect(await resume({ note: 'by the statements' })).toMatchObject({ status: 200 })
   expect(await resume()).toMatchObject({ status: 404 })
 })
 

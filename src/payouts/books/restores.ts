@@ -11,10 +11,11 @@ export type Restore = { detectedAt: Date; how: string; recoveredUntil: Date | nu
 /** SQL: whether the database was restored, and the banks have not been compared since. */
 export const isRestored = sql<boolean>`exists (select from restores where compared_at is null)`
 
+/** The restore since which the banks have not been compared; several that follow each other are one. */
 export async function findRestore(db: Reader): Promise<Restore | undefined> {
   const { rows } = await sql<Restore>`
-    select detected_at, how, recovered_until from restores
-     where compared_at is null order by sequence desc limit 1`.execute(db)
+    select min(detected_at) as detected_at, (array_agg(how order by sequence desc))[1] as how, min(recovered_until) as recovered_until
+      from restores where compared_at is null having count(*) > 0`.execute(db)
   return rows[0]
 }
 

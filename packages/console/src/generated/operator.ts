@@ -1992,7 +1992,7 @@ export interface OperatorOperations {
   /**
    * Resume payouts after a restore.
    *
-   * Declares that what the banks paid was compared with the restored books. Refused while a payout exception that was opened since the restore is open, and while a bank that sends statements has sent none that covers the day of the restore, unless `withoutStatements` is true.
+   * Declares that what the banks paid was compared with the restored books. Refused while a payout exception that was opened since the restore is open, and while the statements of a bank that sends them do not cover each banking day from the backup to the restore, unless `withoutStatements` is true.
    *
    * `POST /operator/v1/payouts/resume` (resumePayouts)
    */

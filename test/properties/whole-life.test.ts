@@ -18,13 +18,13 @@ import { Program } from './program.ts'
 
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
-const runs = Number(PROPERTY_RUNS ?? extent({ short: 20, long: 700 }))
+const runs = Number(PROPERTY_RUNS ?? extent({ short: 20, long: 450 }))
 const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
 // Ten times the usual duration of a run, plus time to shrink a failure.
 const timeoutMs = 120_000 + runs * 600
 
 // Each step that takes time is a request, so there are fewer of these.
-const clockRuns = Number(PROPERTY_RUNS ?? extent({ short: 6, long: 150 }))
+const clockRuns = Number(PROPERTY_RUNS ?? extent({ short: 6, long: 100 }))
 
 const startAt = new Date('2026-03-10T09:00:00.000Z')
 

@@ -390,6 +390,21 @@ const notRun: Record<string, string> = {
     'Needs sent payments without an answer. test/program/payouts.test.ts runs both commands for such payments.',
   'midmonth status > /tmp/midmonth-status || mail -s "Midmonth needs attention" ops@example.com < /tmp/midmonth-status':
     'Sends mail. test/program/commands.test.ts checks the exit codes of status.',
+  'apt-get install --no-install-recommends postgresql-common':
+    'Installs on three machines. npm run drills -- failover runs the files of deploy/ha.',
+  'systemctl restart patroni': 'Needs systemd and a cluster. npm run drills -- failover starts the same files.',
+  'patronictl -c /etc/patroni/config.yml switchover':
+    'Needs a cluster. npm run drills -- failover switches over; the other two commands are not tried.',
+  'apt-get install --no-install-recommends postgresql etcd-server patroni haproxy iproute2':
+    'Takes half an hour. npm run drills -- failover is the same.',
+  'export MIDMONTH_NOTIFY_WEBHOOK_URL=https://alerts.example.com/midmonth MIDMONTH_NOTIFY_WEBHOOK_SECRET="whsec_$(openssl rand -base64 32)"':
+    'Settings; src/notices/notices.test.ts reads them.',
+  'node scripts/pin-images.ts': 'Needs an image registry. test/images.test.ts runs it against one of ours.',
+  'npm install @opentelemetry/api@1.9 @opentelemetry/sdk-node @opentelemetry/exporter-trace-otlp-http':
+    'Installs packages. src/tracing/tracing.test.ts traces with an SDK in memory.',
+  '// /etc/midmonth/tracing/tracing.mjs': 'Needs the packages above.',
+  "export MIDMONTH_TRACES=on NODE_OPTIONS='--import /etc/midmonth/tracing/tracing.mjs' OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318":
+    'Needs the packages above.',
 }
 
 // Must be the last test, because the others record which blocks they run.

@@ -233,8 +233,10 @@ test('every command has an example and a --json option, and is in the guide', as
     const command = path.join(' ')
     expect(help, command).toContain(`  midmonth ${command}`)
     expect(guide, command).toContain(`midmonth ${command}`)
-    // These commands print a file, the banner, or always JSON.
-    if (!['members export', 'payouts open-archived', 'start', 'api', 'ledger journal'].includes(command))
+    // These commands print a file, the banner, their progress, or always JSON.
+    if (
+      !['members export', 'payouts open-archived', 'start', 'api', 'ledger journal', 'drill failover'].includes(command)
+    )
       expect(help, command).toMatch(/^ {2}--json /m)
   }
 })

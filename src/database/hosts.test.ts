@@ -38,6 +38,21 @@ test('several hosts are refused if the address asks for a standby', () => {
   )
 })
 
+test.each(['db-1, db-2', 'db-1,', 'db-1,,db-2', ',db-1', 'db-1,:5433', 'db-1,%20db-2'])(
+  'the hosts "%s" are refused, because one is empty or has a blank',
+  hosts => {
+    expect(() => addressesOf(`postgres://app:secret@${hosts}/pay`)).toThrow(
+      'Separate several hosts by commas only: a host of the database is empty or has a blank',
+    )
+  },
+)
+
+test.each(['host=a,b', 'host=a%2Cb', 'sslmode=require&port=1,2'])('several hosts in ?%s are refused', query => {
+  expect(() => addressesOf(`postgres://app@/pay?${query}`)).toThrow(
+    'Write several hosts before the name of the database',
+  )
+})
+
 test('connections lead to the host that accepts writes, wherever it stands in the list', async () => {
   const [standby, primary] = [await startHost({ isReadOnly: true }), await startHost()]
   const { db, batchDb, pool } = connectTo([standby.port, 1, primary.port])

@@ -32,13 +32,22 @@ export class NoPrimary extends Unavailable {
  */
 export function addressesOf(url: string): string[] {
   const [, start = '', hosts = '', end = ''] = /^([^/]*:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(url) ?? []
+  if (/[?&](host|port)=[^&#]*(,|%2c)/i.test(end))
+    throw new Error(
+      'Write several hosts before the name of the database, like postgres://user@db-1:5432,db-2:5432/midmonth',
+    )
   if (!hosts.includes(',')) return [url]
   const attributes = /[?&]target_session_attrs=([^&#]*)/.exec(end)?.[1] ?? 'read-write'
   if (attributes !== 'read-write' && attributes !== 'primary')
     throw new Error(
       `An address with several hosts leads to the one that accepts writes, not to target_session_attrs=${attributes}`,
     )
-  return hosts.split(',').map(host => `${start}${host}${end}`)
+  const list = hosts.split(',')
+  // The driver would take an empty name for localhost, which may be another server.
+  if (list.some(host => /^(:|$)|\s|%20/.test(host)))
+    // Without the address, which contains a password.
+    throw new Error('Separate several hosts by commas only: a host of the database is empty or has a blank')
+  return list.map(host => `${start}${host}${end}`)
 }
 
 /**

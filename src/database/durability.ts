@@ -40,14 +40,15 @@ export type Replication = {
   replicas: readonly { name: string; state: string | null; lagSeconds: number | null }[]
 }
 
-/** A backup in progress is not a replica. State and lag are hidden from a role without the rights of `pg_read_all_stats`. */
+/** Neither backups, archives of WAL nor logical subscribers are replicas. State and lag are hidden from a role without the rights of `pg_read_all_stats`. */
 export async function readReplication(db: Reader): Promise<Replication> {
   const { rows } = await sql<{ isSynchronous: boolean }>`
     select current_setting('synchronous_standby_names') <> '' as is_synchronous`.execute(db)
   const { rows: replicas } = await sql<Replication['replicas'][number]>`
     select application_name as name, sync_state as state, extract(epoch from replay_lag)::float8 as lag_seconds
       from pg_stat_replication
-     where application_name not in ('pg_basebackup', 'pg_receivewal') and state is distinct from 'backup'
+     where application_name <> 'pg_basebackup' and application_name !~ 'receive_?wal$' and state is distinct from 'backup'
+       and pid not in (select active_pid from pg_replication_slots where slot_type = 'logical' and active_pid is not null)
      order by replay_lag nulls first`.execute(db)
   return { isSynchronous: rows[0]?.isSynchronous === true, replicas }
 }

@@ -32,7 +32,7 @@ beforeAll(async () => {
     mkdirSync(own)
     return await createPostgres({ folder: own, logs: own, settings })
   }
-  const first = await create('primary', {})
+  const first = await create('primary', { wal_level: 'logical' })
   const second = await create('standby', { primary_conninfo: `host=${first.host} user=${superuser}` })
   const [from, to] = ['primary', 'standby'].map(name => path.join(folderOf(name), 'postgres'))
   execFileSync('sh', [
@@ -147,6 +147,26 @@ test('the app role sees that a replica streams, and whether commits wait for one
     await setNames('')
   } finally {
     await administrator.end()
+    await app.close()
+  }
+})
+
+test('a logical subscriber and an archive of WAL are not replicas', async () => {
+  const app = connect(servers.primary.url, { log, connectionsMax: 1 })
+  const { host } = servers.primary
+  const connection = { host, user: superuser, database: 'midmonth', replication: 'database' }
+  const names = ['subscriber', 'barman_receive_wal']
+  const others = names.map(name => new pg.Client({ ...connection, application_name: name }))
+  try {
+    for (const each of others) await each.connect()
+    await others[0]?.query('CREATE_REPLICATION_SLOT subscriber TEMPORARY LOGICAL pgoutput')
+    const { rows } = await sql`select application_name as name from pg_stat_replication`.execute(app.db)
+    expect(rows.length).toBe(3)
+    const { replicas } = await readReplication(app.db)
+    expect(replicas.length).toBe(1)
+    expect(names).not.toContain(replicas[0]?.name)
+  } finally {
+    for (const each of others) await each.end()
     await app.close()
   }
 })

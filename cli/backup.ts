@@ -3,6 +3,7 @@ import { examples } from './help.ts'
 import { addServerOptions, OperatorCommand } from './operator-client.ts'
 import { countOf, print, printResult } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
+import { whole } from './whole.ts'
 
 const operations = () => import('../src/operators/installation-operations.ts')
 
@@ -114,3 +115,5 @@ export function instant(text: string): string {
     throw new InvalidArgumentError('Use an instant with its zone, for example 2026-03-31T02:00:00Z.')
   return at.toISOString()
 }
+
+export const timelineNumber = whole({ min: 1, max: 2 ** 32 - 1 })

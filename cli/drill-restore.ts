@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { readSettings, SettingsProblem } from '../src/config.ts'
 import { ago, countOf } from '../src/kernel/text.ts'
 import { openRestored, prepare, systemClock } from '../src/main.ts'
+import { timelineNumber } from './backup.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { printResult } from './print.ts'
@@ -14,9 +15,10 @@ export const restoreDrill = new Command('restore')
     'Restore the last backup of the embedded PostgreSQL beside the data folder, verify its books, read the feeds, open stored responses and members’ keys, and say what would be lost and how long it took. Changes nothing but a temporary folder. Exits with code 3 if the books do not agree.',
   )
   .requiredOption('--identity <file>', 'the private key of age that opens the backups, from where you keep it')
+  .option('--timeline <number>', 'the timeline of the WAL; by default the one that was archived last', timelineNumber)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('drill restore --identity backup.key'))
-  .action(async ({ identity, ...options }: { identity: string; json?: boolean }) => {
+  .action(async ({ identity, timeline, ...options }: { identity: string; timeline?: number; json?: boolean }) => {
     const [{ planRestore, readRecoveredUntil }, { requireBackupTarget }, { inspectRestored }, { readIdentities }] =
       await Promise.all([
         import('../src/backups/restore.ts'),
@@ -33,6 +35,7 @@ export const restoreDrill = new Command('restore')
       identities: await readIdentities(identity),
       at: undefined,
       backup: undefined,
+      timeline,
     })
     writeErrorLine(`restoring the backup ${plan.backup.id} and the WAL after it, beside the data …`)
     const log = openLog('error')

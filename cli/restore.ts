@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { readSettings } from '../src/config.ts'
 import { openRestored, prepare, systemClock } from '../src/main.ts'
 import { recordChange } from './actor.ts'
-import { instant } from './backup.ts'
+import { instant, timelineNumber } from './backup.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { printResult } from './print.ts'
@@ -12,6 +12,7 @@ export const restoreCommand = new Command('restore')
   .requiredOption('--identity <file>', 'the private key of age that opens the backups, from where you keep it')
   .option('--at <instant>', 'restore what was committed until then; by default all that is archived', instant)
   .option('--backup <id>', 'start from this backup; by default from the last one before the instant')
+  .option('--timeline <number>', 'the timeline of the WAL; by default the one that was archived last', timelineNumber)
   .option('--from <folder>', 'the folder of the backups; by default MIDMONTH_BACKUP_DIR')
   .option('--json', 'print JSON')
   .addHelpText(
@@ -21,7 +22,7 @@ The data folder must hold no database, and the installation’s key must be in i
 midmonth payouts resume.
 ${examples('restore --identity backup.key', 'restore --identity backup.key --at 2026-03-31T09:55:00Z')}`,
   )
-  .action(async ({ identity, at, backup: id, from, ...options }: Options) => {
+  .action(async ({ identity, at, backup: id, timeline, from, ...options }: Options) => {
     const [{ planRestore, readRecoveredUntil }, { requireBackupTarget }, { readIdentities }, restores] =
       await Promise.all([
         import('../src/backups/restore.ts'),
@@ -39,9 +40,10 @@ ${examples('restore --identity backup.key', 'restore --identity backup.key --at 
       identities: await readIdentities(identity),
       at: at === undefined ? undefined : new Date(at),
       backup: id,
+      timeline,
     })
     const { backup } = plan
-    writeErrorLine(`restoring the backup ${backup.id} and the WAL after it …`)
+    writeErrorLine(`restoring the backup ${backup.id} and the WAL after it on timeline ${plan.timeline} …`)
     const { database, restoring } = await openRestored(settings, log, { plan, beside: false })
     let recoveredUntil: Date | null = null
     try {
@@ -69,14 +71,14 @@ ${examples('restore --identity backup.key', 'restore --identity backup.key --at 
     restoring.place()
     const seconds = Math.round((performance.now() - startedAt) / 1_000)
     printResult(options, {
-      value: { backup: backup.id, recoveredUntil, dataDir: restoring.configuredDir, seconds },
+      value: { backup: backup.id, timeline: plan.timeline, recoveredUntil, dataDir: restoring.configuredDir, seconds },
       text: () =>
         [
           `Restored to ${restoring.configuredDir} in ${seconds} s, with what was committed until ${recoveredUntil?.toISOString() ?? backup.endedAt}.`,
-          'Now verify the books: midmonth ledger verify --all',
+          'Now verify the books, and take a backup: midmonth ledger verify --all, midmonth backup take',
           'Nothing is sent to banks until you have compared with them, and run midmonth payouts resume; see docs/operations/backups.md.',
         ].join('\n'),
     })
   })
 
-type Options = { identity: string; at?: string; backup?: string; from?: string; json?: boolean }
+type Options = { identity: string; at?: string; backup?: string; timeline?: number; from?: string; json?: boolean }

@@ -77,7 +77,7 @@ async function openCopy(options: Options): Promise<{ database: Database; remove(
   const plan = await planRestore({
     dir: from ?? requireBackupTarget(settings).dir,
     identities: await readIdentities(identity ?? ''),
-    ...{ at: undefined, backup: undefined },
+    ...{ at: undefined, backup: undefined, timeline: undefined },
   })
   writeErrorLine(`restoring the backup ${plan.backup.id} and the WAL after it …`)
   const { database, restoring } = await openRestored(settings, log, { plan, beside: true })

@@ -140,7 +140,7 @@ function firstOf(connection: Connection): Connection | undefined {
   return typeof connection === 'string' ? addressesOf(connection)[0] : connection
 }
 
-/** A backup that is being restored. @property isKept false if it is only looked at: it must leave no trace in the archive */
+/** A backup that is being restored. @property isKept false if it is only looked at */
 export type Restored = { plan: RestorePlan; restoring: Restoring; isKept: boolean }
 
 async function openEmbedded(
@@ -152,7 +152,8 @@ async function openEmbedded(
     restored,
   }: { log: Logger; mayCreate: boolean; target: BackupTarget | undefined; restored: Restored | undefined },
 ): Promise<EmbeddedPostgres> {
-  const isArchived = target !== undefined && (restored === undefined || restored.isKept)
+  // Nothing is archived before a restore has succeeded, and is in use: the archive may be the one of a server that runs.
+  const isArchived = target !== undefined && restored === undefined
   const archive: WalCommands = isArchived
     ? {
         async archive(segment, source) {
@@ -170,7 +171,11 @@ async function openEmbedded(
     checkoutDir,
     ...(folder === '' ? {} : { dataDir: folder }),
     ...(Object.keys(wal).length === 0 ? {} : { wal }),
-    settings: restored?.plan.settings ?? {},
+    settings: {
+      ...restored?.plan.settings,
+      // Without a command, PostgreSQL keeps the WAL and the history of the new timeline for the archive, until the next start.
+      ...(restored?.isKept ? { archive_mode: 'on' } : {}),
+    },
     onProgress: step => log.info(step),
     onLost: reason => log.error({ reason }, 'lost PostgreSQL: restarting it'),
     onBack: () => log.info('PostgreSQL is back'),

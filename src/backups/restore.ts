@@ -3,6 +3,7 @@ import { type Reader, sql } from '../database/database.ts'
 import { type BaseBackup, contentOf, listBaseBackups, requireIntact } from './base-backups.ts'
 import { type BackupTarget, readSealed } from './sealed.ts'
 import { untar } from './tar.ts'
+import { chooseTimeline, descendsFrom, isInHistory } from './timelines.ts'
 import { findGap, folderOf, listArchive, restoreSegment, segmentsOf } from './wal-archive.ts'
 
 /** What to restore. @property at an instant to stop at; undefined for the end of the archive */
@@ -11,11 +12,14 @@ export type Wanted = Pick<BackupTarget, 'dir'> & {
   at: Date | undefined
   /** The id of a base backup; by default the last one before `at`. */
   backup: string | undefined
+  /** The timeline of the WAL to follow; by default the one that was archived last. */
+  timeline: number | undefined
 }
 
 /** A base backup, and how to start a server that recovers it. */
 export type RestorePlan = {
   backup: BaseBackup
+  timeline: number
   fill(folder: string): Promise<void>
   wal: WalCommands
   settings: Record<string, string>
@@ -25,16 +29,23 @@ export type RestorePlan = {
  * Chooses the backup, and checks what can be checked before anything is written.
  * @throws Error with a sentence for the operator
  */
-export async function planRestore({ dir, identities, at, backup: id }: Wanted): Promise<RestorePlan> {
-  const backup = await chooseBackup({ dir, at, id })
+export async function planRestore({ dir, identities, at, backup: id, timeline: wanted }: Wanted): Promise<RestorePlan> {
+  const everywhere = await listBaseBackups({ dir })
+  const { systemIdentifier } = chooseBackup(everywhere, { dir, at, id })
+  const backups = everywhere.filter(each => each.systemIdentifier === systemIdentifier)
+  const all = await listArchive(folderOf({ dir }, systemIdentifier))
+  const timeline = await chooseTimeline(all, { backups, wanted, identities })
+  const ancestors = backups.filter(each => descendsFrom(timeline, each))
+  const backup = chooseBackup(ancestors, { dir: `${dir} for timeline ${timeline.number}`, at, id })
   const { major } = findPackage()
   if (backup.postgresMajor !== major)
     throw new Error(
       `The backup ${backup.id} is of PostgreSQL ${backup.postgresMajor}, but this is version ${major}: restore it with the version of Midmonth that took it`,
     )
   await requireIntact(backup)
-  const all = await listArchive(folderOf({ dir }, backup.systemIdentifier))
-  const needed = segmentsOf(all).filter(segment => segment.slice(8) >= backup.firstSegment.slice(8))
+  const needed = segmentsOf(all)
+    .filter(segment => segment.slice(8) >= backup.firstSegment.slice(8) && isInHistory(timeline, segment))
+    .toSorted((a, b) => (a.slice(8) < b.slice(8) ? -1 : 1))
   for (const segment of [backup.firstSegment, backup.lastSegment])
     if (!needed.includes(segment)) throw new Error(missing(segment, backup))
   const gap = findGap(needed)
@@ -44,28 +55,24 @@ export async function planRestore({ dir, identities, at, backup: id }: Wanted): 
     )
   const archive = new Map(all.map(each => [each.segment, each]))
   return {
-    backup,
+    ...{ backup, timeline: timeline.number },
     fill: async folder => {
       await untar(readSealed(contentOf(backup), identities), folder)
     },
     wal: { restore: async (segment, to) => await restoreSegment(archive, { segment, to, identities }) },
     settings: {
       ...(at === undefined ? {} : { recovery_target_time: at.toISOString().replace('Z', '+00') }),
+      recovery_target_timeline: String(timeline.number),
       recovery_target_action: 'promote',
     },
   }
 }
 
-async function chooseBackup({
-  dir,
-  at,
-  id,
-}: {
-  dir: string
-  at: Date | undefined
-  id: string | undefined
-}): Promise<BaseBackup> {
-  const all = await listBaseBackups({ dir })
+/** @param all oldest first */
+function chooseBackup(
+  all: readonly BaseBackup[],
+  { dir, at, id }: { dir: string; at: Date | undefined; id: string | undefined },
+): BaseBackup {
   if (all.length === 0) throw new Error(`There is no complete backup in ${dir}`)
   if (id !== undefined) {
     const found = all.find(each => each.id === id)

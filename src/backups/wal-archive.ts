@@ -77,16 +77,16 @@ export function segmentsOf(archive: readonly Archived[]): string[] {
 }
 
 /**
- * Finds the first segment that is missing between two others of its timeline.
- * @param segments in order
+ * Finds the first segment that is missing between two others.
+ * @param segments in the order of their places in the WAL, also of several timelines, which may share places
  * @returns undefined if there is no gap
  */
 export function findGap(segments: readonly string[]): { missing: string; next: string } | undefined {
   for (const [index, next] of segments.entries()) {
     const before = segments[index - 1]
-    if (before === undefined || before.slice(0, 8) !== next.slice(0, 8)) continue
+    if (before === undefined || before.slice(8) === next.slice(8)) continue
     const missing = segmentAfter(before)
-    if (missing !== next) return { missing, next }
+    if (missing.slice(8) !== next.slice(8)) return { missing, next }
   }
   return undefined
 }

@@ -81,21 +81,44 @@ function copyOfArchive(): { dir: string; base: string; wal: string[] } {
   return { dir, base: path.join(dir, server, 'base'), wal: segments.map(name => path.join(wal, name)).toSorted() }
 }
 
+const filesIn = (dir: string) => readdirSync(dir, { recursive: true, encoding: 'utf8' }).toSorted()
+
 test('a restore to an instant has what was committed until then, holds all rails, and never replaces a database', async () => {
+  const { dir } = copyOfArchive()
+  const before = filesIn(dir)
   const at = ['--at', between.toISOString(), '--json']
-  const { dataDir, ...restored } = await restore(at, { run: midmonthProcess })
+  const { dataDir, ...restored } = await restore(at, { run: midmonthProcess, dir })
   expect(restored).toMatchObject({ code: 0 })
   const { recoveredUntil, ...printed } = JSON.parse(restored.stdout)
-  expect(printed).toMatchObject({ backup: first.id, dataDir })
+  expect(printed).toMatchObject({ backup: first.id, dataDir, timeline: 1 })
   expect(Date.parse(recoveredUntil)).toBeLessThan(between.getTime())
-  const partners = JSON.parse(await done(['partner', 'list', '--json'], { MIDMONTH_DATA_DIR: dataDir }))
+  // The server whose archive this is may be running.
+  expect(filesIn(dir)).toEqual(before)
+  const inUse = { ...settings, MIDMONTH_DATA_DIR: dataDir, MIDMONTH_BACKUP_DIR: dir }
+  const partners = JSON.parse(await done(['partner', 'list', '--json'], inUse))
   expect(partners.map(({ name }: { name: string }) => name)).toEqual(['Before the backup'])
-  const status = await midmonthProcess(['status'], { ...settings, MIDMONTH_DATA_DIR: dataDir })
+  const added = filesIn(dir).filter(name => !before.includes(name))
+  expect(added.filter(name => name.includes('00000002.history'))).toHaveLength(1)
+  expect(added.filter(name => name.includes('0000000200000000/'))).not.toEqual([])
+  const status = await midmonthProcess(['status'], inUse)
   expect(status.stdout).toContain('! The server was recovered from an archive of its WAL')
   const again = await midmonthHere(['restore', '--identity', path.join(folder, 'backup.key')], {
     ...{ ...settings, MIDMONTH_DATA_DIR: dataDir },
   })
   expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('which a restore would replace') })
+
+  // Both timelines have what the other lacks.
+  const chosen = await restore([], { dir })
+  expect(chosen).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('Choose one with midmonth restore --timeline'),
+  })
+  const earlier = await restore(['--timeline', '1', '--json'], { run: midmonthProcess, dir })
+  expect(earlier).toMatchObject({ code: 0 })
+  expect(Date.parse(JSON.parse(earlier.stdout).recoveredUntil)).toBeGreaterThan(between.getTime())
+  for (const name of added.filter(each => each.includes('.history'))) rmSync(path.join(dir, name))
+  const lost = await restore(['--timeline', '2'], { dir })
+  expect(lost).toMatchObject({ code: 1, stderr: expect.stringContaining('lacks the history of timeline 2') })
 })
 
 test('a damaged archive, or another private key, is refused with the reason, and leaves nothing behind', async () => {

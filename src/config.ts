@@ -25,6 +25,7 @@ export const Settings = Type.Object({
   }),
   DATABASE_URL: Type.String({
     default: '',
+    writeOnly: true,
     pattern: '^(postgres(ql)?://.+)?$',
     examples: ['postgres://midmonth@db.internal/midmonth'],
     description:
@@ -32,6 +33,7 @@ export const Settings = Type.Object({
   }),
   DATABASE_OWNER_URL: Type.String({
     default: '',
+    writeOnly: true,
     pattern: '^(postgres(ql)?://.+)?$',
     examples: ['postgres://midmonth_owner@db.internal/midmonth'],
     description:
@@ -39,6 +41,7 @@ export const Settings = Type.Object({
   }),
   MIDMONTH_REPLICA_URL: Type.String({
     default: '',
+    writeOnly: true,
     pattern: '^(postgres(ql)?://[^,]+)?$',
     examples: ['postgres://midmonth_app@db-replica.internal/midmonth'],
     description:
@@ -94,6 +97,7 @@ export const Settings = Type.Object({
   MIDMONTH_OIDC_CLIENT_ID: Type.String({ default: '', description: 'The id of Midmonth at the OpenID provider.' }),
   MIDMONTH_OIDC_CLIENT_SECRET: Type.String({
     default: '',
+    writeOnly: true,
     description: 'The secret of Midmonth at the OpenID provider. If empty, Midmonth is a public client.',
   }),
   MIDMONTH_OIDC_GROUPS_CLAIM: Type.String({
@@ -117,6 +121,7 @@ export const Settings = Type.Object({
   }),
   MIDMONTH_INSTALLATION_KEY: Type.String({
     default: '',
+    writeOnly: true,
     pattern: '^([A-Za-z0-9+/]{43}=)?$',
     examples: ['the output of: openssl rand -base64 32'],
     description:
@@ -143,6 +148,7 @@ export const Settings = Type.Object({
   }),
   MIDMONTH_VAULT_TOKEN: Type.String({
     default: '',
+    writeOnly: true,
     pattern: '^[\\x21-\\x7e]*$',
     examples: ['a token of Vault'],
     description: 'Token for Vault. If this and the file are empty, none is sent, as to an agent that adds its own.',
@@ -167,11 +173,20 @@ export const Settings = Type.Object({
   }),
   AWS_ACCESS_KEY_ID: Type.String({
     default: '',
+    writeOnly: true,
     description:
       'AWS credentials for the key in AWS KMS. If empty, they come from the container (`AWS_CONTAINER_CREDENTIALS_…`) or the instance.',
   }),
-  AWS_SECRET_ACCESS_KEY: Type.String({ default: '', description: 'The secret of `AWS_ACCESS_KEY_ID`.' }),
-  AWS_SESSION_TOKEN: Type.String({ default: '', description: 'The token of temporary AWS credentials.' }),
+  AWS_SECRET_ACCESS_KEY: Type.String({
+    default: '',
+    writeOnly: true,
+    description: 'The secret of `AWS_ACCESS_KEY_ID`.',
+  }),
+  AWS_SESSION_TOKEN: Type.String({
+    default: '',
+    writeOnly: true,
+    description: 'The token of temporary AWS credentials.',
+  }),
   AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: Type.String({
     default: '',
     description: 'Set by ECS: where the container gets AWS credentials.',
@@ -235,6 +250,7 @@ export const Settings = Type.Object({
   ),
   MIDMONTH_METRICS_TOKEN: Type.String({
     default: '',
+    writeOnly: true,
     pattern: '^([\\x21-\\x7e]{16,200})?$',
     examples: ['the output of: openssl rand -hex 32'],
     description:
@@ -261,6 +277,7 @@ export const Settings = Type.Object({
   }),
   MIDMONTH_NOTIFY_WEBHOOK_URL: Type.String({
     default: '',
+    writeOnly: true,
     pattern: noticeAddress,
     examples: ['https://alerts.example.com/midmonth'],
     description:
@@ -268,6 +285,7 @@ export const Settings = Type.Object({
   }),
   MIDMONTH_NOTIFY_WEBHOOK_SECRET: Type.String({
     default: '',
+    writeOnly: true,
     pattern: '^(whsec_[A-Za-z0-9+/]{32,}={0,2})?$',
     examples: ['whsec_ and the output of: openssl rand -base64 32'],
     description: 'The secret that signs these requests, as of the webhooks of partners.',
@@ -286,6 +304,7 @@ export const Settings = Type.Object({
   }),
   MIDMONTH_SMTP_URL: Type.String({
     default: '',
+    writeOnly: true,
     pattern: '^(smtps?://([^\\s/?#@]+@)?[^\\s/?#@]+/?)?$',
     examples: ['smtps://midmonth:PASSWORD@mail.example.com'],
     description:
@@ -326,10 +345,12 @@ export const Settings = Type.Object({
   }),
   MIDMONTH_API_KEY: Type.String({
     default: '',
+    writeOnly: true,
     description: 'API key of the partner for the commands that call the API. It overrides `midmonth login`.',
   }),
   MIDMONTH_OPERATOR_KEY: Type.String({
     default: '',
+    writeOnly: true,
     description: 'Operator key for the commands of operators that work on a server, with `--url`.',
   }),
 })
@@ -368,6 +389,8 @@ type Schema = {
   minimum?: number
   maximum?: number
   enum?: string[]
+  /** A secret, or an address that can have one. */
+  writeOnly?: boolean
   examples?: unknown
 }
 
@@ -399,12 +422,8 @@ export function describeSettings(settings: Settings): Record<string, { isSet: bo
   return Object.fromEntries(described)
 }
 
-/** The values that may not be seen: keys, tokens, and the passwords in addresses. */
-export function secretsOf(settings: Settings): string[] {
-  const texts = Object.entries(settings).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
-  return texts.flatMap(([name, value]) => {
-    const [, password] = /^[a-z+]+:\/\/[^/@]*?:([^/@]+)@/.exec(value) ?? []
-    if (password !== undefined) return [password, decodeURIComponent(password)]
-    return value !== '' && /(KEY|KEY_ID|SECRET|TOKEN)$/.test(name) ? [value] : []
-  })
+/** The values of the settings that are secrets, or addresses that can have one. */
+export function secretValues(settings: Settings): string[] {
+  const names = Object.keys(schemas) as (keyof Settings)[]
+  return names.filter(name => schemas[name].writeOnly).map(name => String(settings[name]))
 }

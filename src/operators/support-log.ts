@@ -42,7 +42,9 @@ function allowed(fields: Record<string, unknown>): Record<string, unknown> {
 
 /** Only the places in the program and its packages: a path may begin with the name of a person. */
 function framesOf(stack: string): string[] {
-  return stack.split('\n').flatMap(line => framePattern.exec(line)?.[1] ?? [])
+  const frames = stack.split('\n').flatMap(line => framePattern.exec(line)?.[1] ?? [])
+  // pnpm's folders are named like e-mail addresses: node_modules/.pnpm/pg@8.16.3/node_modules/pg.
+  return frames.map(frame => frame.replace(/^.*node_modules\//, 'node_modules/'))
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

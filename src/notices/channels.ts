@@ -78,6 +78,8 @@ function openEmail(about: NoticeSettings, { server, from, to }: NonNullable<Noti
       secure: isTls,
       // A password or a message must not cross a network in plain form.
       requireTLS: !isTls && !isLocal,
+      // A local server's certificate is often self-signed, as Debian's postfix's is.
+      ignoreTLS: isLocal,
       ...(username === '' ? {} : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
       ...{ connectionTimeout: limits.smtpMsMax, greetingTimeout: limits.smtpMsMax, socketTimeout: limits.smtpMsMax },
       ...{ disableFileAccess: true, disableUrlAccess: true },

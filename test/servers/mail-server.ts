@@ -12,7 +12,7 @@ export type MailServer = {
   stop(): Promise<void>
 }
 
-/** A mail server that accepts messages without TLS, or refuses them as told. Source: RFC 5321 */
+/** A mail server that offers STARTTLS without a certificate to trust, accepts messages without TLS, or refuses them as told. Source: RFC 5321 */
 export async function startMailServer(): Promise<MailServer> {
   const received: MailServer['received'] = []
   const sockets = new Set<Socket>()
@@ -31,8 +31,11 @@ export async function startMailServer(): Promise<MailServer> {
           message = undefined
           say('250 accepted')
         }
-      } else if (/^EHLO/i.test(line)) say('250 mail.test')
-      else if (/^MAIL FROM:/i.test(line)) {
+      } else if (/^EHLO/i.test(line)) say('250-mail.test\r\n250 STARTTLS')
+      else if (/^STARTTLS/i.test(line)) {
+        say('220 go ahead')
+        socket.end('not a handshake')
+      } else if (/^MAIL FROM:/i.test(line)) {
         envelope = { from: /<(.*)>/.exec(line)?.[1] ?? '', to: '' }
         say('250 ok')
       } else if (/^RCPT TO:/i.test(line)) {

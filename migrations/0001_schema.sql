@@ -79,6 +79,8 @@ create table operator_notices (
   attempts integer not null check (attempts >= 0),
   -- Null when no message is being sent.
   next_attempt_at timestamptz,
+  -- When a worker that has this channel last decided whether there is something to say.
+  checked_at timestamptz not null,
   -- Why the last attempt failed.
   fault text
 );

@@ -62,7 +62,7 @@ const readable = {
   metadata: 'partnerId kind resourceId key value position memberId withdrawalIntentId payRunId webhookId',
   migrationSteps: 'migration number phase passedKey rowCount finishedAt',
   migrations: 'name checksum compatibleWith begunAt',
-  operatorNotices: 'channel reported reportedAt message attempts nextAttemptAt fault',
+  operatorNotices: 'channel reported reportedAt message attempts nextAttemptAt checkedAt fault',
   operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
   partnerLogos: 'partnerId mediaType bytes changedAt',
   partners:

@@ -502,6 +502,7 @@ export type DB = {
     message: unknown
     attempts: number
     nextAttemptAt: Date | null
+    checkedAt: Date
     fault: string | null
   }
   partnerLogos: {

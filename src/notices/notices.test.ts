@@ -44,8 +44,8 @@ const environment = () => ({
   MIDMONTH_SMTP_URL: mail.url,
   MIDMONTH_PUBLIC_URL: 'https://pay.example.com',
 })
-function work() {
-  const settings = noticeSettingsOf(readSettings(environment()))
+function work(env: NodeJS.ProcessEnv = environment()) {
+  const settings = noticeSettingsOf(readSettings(env))
   const channels = openNoticeChannels(settings, { clockMs: Date.now })
   const retention = retentionOf(readSettings({}))
   const tasks = noticeTasks(channels, { mode: 'sandbox', rails: [], retention, reminderMs: settings.reminderMs })
@@ -165,6 +165,19 @@ test('a message whose worker was killed is sent again with the same id', async (
   )
   await work()
   expect(receiver.received.map(({ headers }) => headers['webhook-id'])).toEqual([id, id])
+  await resume(partner.id)
+})
+
+test('while one worker has a channel and another does not, no message is repeated, and a day later the channel is forgotten', async () => {
+  const { partner } = await harness.addPartner('Rolling')
+  await pause(partner.id)
+  for (const env of [environment(), {}, environment(), {}]) await work(env)
+  expect(receiver.received).toHaveLength(1)
+  expect(mail.received).toHaveLength(1)
+
+  harness.clock.advance({ minutes: 24 * 60 + 1 })
+  await work({})
+  expect((await sql`select channel from operator_notices`.execute(harness.ownerDb)).rows).toEqual([])
   await resume(partner.id)
 })
 

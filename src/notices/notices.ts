@@ -6,6 +6,7 @@ const limits = {
   failuresMax: 3,
   // A killed attempt is repeated after this time, with the same id.
   attemptMsMax: 2 * 60_000,
+  unusedMsMax: 86_400_000,
   retryMs: { first: 60_000, max: 3_600_000 },
 }
 
@@ -44,7 +45,7 @@ export async function claim(
 ): Promise<Message | undefined> {
   const { channel, now } = asked
   await sql`
-    insert into operator_notices (channel, reported, attempts, next_attempt_at) values (${channel}, '[]', 0, null)
+    insert into operator_notices (channel, reported, attempts, checked_at) values (${channel}, '[]', 0, ${now})
     on conflict do nothing`.execute(tx)
   const { rows } = await sql<Row>`
     select reported, reported_at, message, attempts, next_attempt_at
@@ -57,7 +58,8 @@ export async function claim(
        set message = ${message === undefined ? null : JSON.stringify(message)},
            attempts = ${message === undefined ? 0 : row.attempts + 1},
            fault = ${message === undefined ? null : sql`fault`},
-           next_attempt_at = ${message === undefined ? null : new Date(now.getTime() + limits.attemptMsMax)}
+           next_attempt_at = ${message === undefined ? null : new Date(now.getTime() + limits.attemptMsMax)},
+           checked_at = ${now}
      where channel = ${channel}`.execute(tx)
   return message
 }
@@ -122,9 +124,18 @@ export async function listFailing(db: Reader): Promise<{ channel: ChannelName; a
   return rows
 }
 
-/** Forgets channels that are no longer set up, so that their failures are not shown for ever. */
-export async function forgetOthers(db: Db, channels: readonly ChannelName[]): Promise<void> {
-  await sql`delete from operator_notices where channel <> all(${channels}::text[])`.execute(db)
+/**
+ * Forgets channels that no worker has had for a day, so that their failures are not shown for ever. Not at once: during a rolling change
+ * of settings, workers that still have a channel would repeat its messages.
+ */
+export async function forgetOthers(
+  db: Db,
+  { channels, now }: { channels: readonly ChannelName[]; now: Date },
+): Promise<void> {
+  const unusedSince = new Date(now.getTime() - limits.unusedMsMax)
+  await sql`
+    delete from operator_notices
+     where channel <> all(${channels}::text[]) and checked_at < ${unusedSince}`.execute(db)
 }
 
 function keyOf({ kind, subject }: Pick<Concern, 'kind' | 'subject'>): string {

@@ -14,10 +14,7 @@ export function noticeTasks(
 ) {
   return {
     async 'notify-operators'({ db, log, now }) {
-      await notices.forgetOthers(
-        db,
-        channels.map(({ name }) => name),
-      )
+      await notices.forgetOthers(db, { channels: channels.map(({ name }) => name), now: now() })
       if (channels.length === 0) return
       const { attention } = await readStatus(db, { ...asked, now: now() })
       for (const { name: channel, send } of channels) {
@@ -31,7 +28,7 @@ export function noticeTasks(
           await notices.recordSent(db, { channel, message, now: now() })
         } catch (error) {
           const fault = faultOf(error)
-          log.warn({ channel, code: fault }, 'the operator was not notified; it is tried again')
+          log.warn({ channel, code: fault }, 'the operator was not notified; retrying')
           await notices.recordFailed(db, { channel, message, fault, now: now() })
         }
       }

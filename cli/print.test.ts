@@ -1,6 +1,6 @@
 import { Readable, Writable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { table } from './print.ts'
+import { table, wrapped } from './print.ts'
 import { withTerminal, writeLine } from './terminal.ts'
 
 /** The output on a terminal of a width; without a width, in a file. */
@@ -45,4 +45,14 @@ test('rows that are wider than the terminal are shown as a line per field, with 
 
 test('a control character in a value cannot move the cursor or begin a line', async () => {
   expect(await shown([{ name: 'a\u001b[2Jb\nc\r\u0007' }])).toBe('name\na�[2Jb�c��\n')
+})
+
+test.each([
+  ['abcdef', 2, ['ab', 'cd', 'ef']],
+  ['ab c', 1, ['a', 'b', 'c']],
+  ['李小龍', 1, ['李', '小', '龍']],
+  ['李小龍', 3, ['李', '小', '龍']],
+  ['abcdefgh', 6, ['abcdef', '  gh']],
+])('%s is wrapped in a window of %i columns, however narrow', (line, width, parts) => {
+  expect(wrapped(line, width)).toEqual(parts)
 })

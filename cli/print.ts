@@ -91,7 +91,8 @@ export function clean(text: string): string {
 
 /** Breaks a line between words, so that its parts fit a width; a longer word is broken too. Further parts are indented like a list. */
 export function wrapped(line: string, width: number): string[] {
-  const indent = '  '
+  // In a narrow window an indent would leave no room.
+  const indent = width < 6 ? '' : '  '
   const lines: string[] = []
   let current = ''
   for (const word of line.split(/(?<= )(?=\S)/)) {
@@ -102,6 +103,7 @@ export function wrapped(line: string, width: number): string[] {
     current += word
     while (widthOf(current.trimEnd()) > width) {
       const head = headOf(current, width)
+      if (head === current) break
       lines.push(head)
       current = indent + current.slice(head.length)
     }
@@ -109,11 +111,11 @@ export function wrapped(line: string, width: number): string[] {
   return [...lines, current.trimEnd()]
 }
 
-/** As much of a text as fits a width. */
+/** As much of a text as fits a width, but at least its first letter, which may be wider. */
 function headOf(text: string, width: number): string {
   let head = ''
   for (const { segment } of segmenter.segment(text)) {
-    if (widthOf(head + segment) > width) break
+    if (head !== '' && widthOf(head + segment) > width) break
     head += segment
   }
   return head

@@ -58,6 +58,9 @@ const { values } = parseArgs({
   },
 })
 const seed = Number(values.seed)
+const rounds = Number(values.rounds)
+// Without a round, nothing is lost.
+if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds ${values.rounds}: use a whole number from 1`)
 
 const missing = missingRequirements()
 if (missing !== undefined) {
@@ -120,7 +123,7 @@ async function drill(name: string): Promise<boolean> {
     const pulses = Object.entries(apis).map(([way, api]) => new Pulse(way, { api, partner, simulation }))
     let areInTime = true
     try {
-      for (let round = 1; round <= Number(values.rounds); round++)
+      for (let round = 1; round <= rounds; round++)
         areInTime = (await strike(name, { fault, round, pulses, log, receiver })) && areInTime
     } finally {
       endedAt = Date.now()
@@ -205,7 +208,8 @@ async function settle({
   )
   for (const [kind, found] of Object.entries(findings))
     for (const each of found.slice(0, limits.shownMax)) console.log(`${kind}: ${each}`)
-  return serverErrors === 0 && Object.values(findings).every(found => found.length === 0)
+  if (acknowledged === 0) console.log('no request was acknowledged, so nothing was tested')
+  return acknowledged > 0 && serverErrors === 0 && Object.values(findings).every(found => found.length === 0)
 }
 
 /** Runs this program again as root of network and process namespaces, which end with it. */

@@ -9,7 +9,8 @@ test('a failover and a restart are not restores', () => {
 })
 
 test('a restore is recognised, also if a failover followed it', () => {
-  const archive = 'The server was recovered from an archive of its WAL, or restarted after a failover'
+  const archive =
+    'The server was recovered from an archive of its WAL, or restarted after a failover (then resume with --without-statements)'
   for (const [change, how] of [
     [{ systemIdentifier: '8' }, 'The database is on another server than before'],
     [{ databaseOid: 6n }, 'The database was created anew on its server'],

@@ -60,5 +60,5 @@ export function restoreBetween(before: Place, { wasStandby, ...now }: Omit<Place
   if (before.tableOid !== now.tableOid) return 'The tables of the database were created anew'
   const steps = Number.parseInt(now.timeline, 16) - Number.parseInt(before.timeline, 16)
   if (steps === 0 || (steps === 1 && wasStandby)) return undefined
-  return 'The server was recovered from an archive of its WAL, or restarted after a failover'
+  return 'The server was recovered from an archive of its WAL, or restarted after a failover (then resume with --without-statements)'
 }

@@ -136,6 +136,11 @@ test('a live installation without a backup of the last 26 hours', () => {
   )
   expect(said('backups', { lastBackupAt: null })).toEqual(['warning: No backup has been recorded'])
   expect(said('backups', { mode: 'sandbox', lastBackupAt: null })).toEqual([])
+  const commandOf = (isEmbedded: boolean) =>
+    diagnose(settings, { ...database, isEmbedded, lastBackupAt: null }).find(({ check }) => check === 'backups')
+      ?.command
+  expect(commandOf(true)).toBe('midmonth backup take')
+  expect(commandOf(false)).toMatch(/^pg_dump .* && midmonth backup recorded$/)
 })
 
 test('a rail that cannot read returns is a warning', () => {

@@ -103,7 +103,9 @@ export const serverChecks: readonly Check<Facts>[] = [
     name: 'backups',
     find: facts => {
       const sentence = backupOverdue(facts)
-      const command = 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL" && midmonth backup recorded'
+      const command = facts.isEmbedded
+        ? 'midmonth backup take'
+        : 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL" && midmonth backup recorded'
       return sentence === undefined ? null : warning({ sentence, command })
     },
     fine: ({ lastBackupAt }) =>

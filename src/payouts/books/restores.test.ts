@@ -204,7 +204,7 @@ test('a server that is restored under a running worker sends nothing either', as
   await scene.send([withdrawal])
   expect(await sentCount()).toBe(before)
   expect(await findRestore(scene.harness.db)).toMatchObject({
-    how: 'The server was recovered from an archive of its WAL, or restarted after a failover',
+    how: 'The server was recovered from an archive of its WAL, or restarted after a failover (then resume with --without-statements)',
   })
 })
 
@@ -217,7 +217,10 @@ test('a database that has moved to another place is held, and a restart is not',
   for (const [change, how] of [
     [`system_identifier = '1'`, 'The database is on another server than before'],
     [`database_oid = 1`, 'The database was created anew on its server'],
-    [`timeline = '00000000'`, 'The server was recovered from an archive of its WAL, or restarted after a failover'],
+    [
+      `timeline = '00000000'`,
+      'The server was recovered from an archive of its WAL, or restarted after a failover (then resume with --without-statements)',
+    ],
     [`table_oid = 1`, 'The tables of the database were created anew'],
   ] as const) {
     await pool.query(`update database_places set ${change}`)

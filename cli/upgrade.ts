@@ -3,7 +3,8 @@ import { readSettings, SettingsProblem } from '../src/config.ts'
 import { connect } from '../src/database/connect.ts'
 import { migrate } from '../src/database/migrate.ts'
 import type { StepReport } from '../src/database/migration-steps.ts'
-import { countConnections } from '../src/database/migrations.ts'
+import { countConnections, readSchemaState } from '../src/database/migrations.ts'
+import { readPlace } from '../src/database/place.ts'
 import { type Database, openDatabase, openRestored } from '../src/main.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
@@ -35,6 +36,10 @@ ${examples('upgrade --rehearse --identity backup.key', 'upgrade --rehearse --dat
       if ((await countConnections(database.db)) > operations.totalCount + batches.totalCount)
         throw new SettingsProblem(
           'Processes of Midmonth use the database at --database-url; name a copy that none uses',
+        )
+      if ((await readSchemaState(database.db)).begun.length > 0 && (await readPlace(database.db))?.isKnown)
+        throw new SettingsProblem(
+          'The database at --database-url is where Midmonth has served it, so it is not a copy; restore one to another database',
         )
       const owner = connect(database.ownerConnection, { log: openLog('warn'), connectionsMax: 3 })
       const reports: StepReport[] = []

@@ -14,7 +14,7 @@ test('an upgrade is rehearsed on the copy, not on the configured database', asyn
   expect(await tamper(database, tables)).toEqual([{ migrations: 0 }])
 })
 
-test('a database that processes use is not a copy to rehearse on', async () => {
+test('a database that processes use, or used until they were stopped, is not a copy to rehearse on', async () => {
   const database = await newDatabase()
   const service = await serve(database, { roles: { api: true, worker: false } })
   expect(await midmonth(rehearsalOf(database.DATABASE_OWNER_URL), database)).toMatchObject({
@@ -22,4 +22,8 @@ test('a database that processes use is not a copy to rehearse on', async () => {
     stderr: expect.stringMatching(/^midmonth: Processes of Midmonth use the database at --database-url/),
   })
   await service.stop()
+  expect(await midmonth(rehearsalOf(database.DATABASE_OWNER_URL), database)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('so it is not a copy'),
+  })
 })

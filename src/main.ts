@@ -235,7 +235,7 @@ export async function migrateDatabase(
  * @throws Error with a message for the operator
  */
 export async function prepare(
-  { db, ownerConnection, appRole, keySource, erasures }: Database,
+  { db, ownerConnection, appRole, embedded, keySource, erasures }: Database,
   {
     mayMigrate,
     log,
@@ -247,6 +247,7 @@ export async function prepare(
     const owner = connect(ownerConnection, { log, connectionsMax: ownerConnectionsMax, isStarting: true })
     try {
       await connectFirst(owner.pool, log)
+      if (embedded === undefined) await requireOwnSessions(owner.pool)
       // As the owner: while another process is migrating, the app role may have no rights yet.
       if ((await readSchemaState(owner.db)).pending.length > 0) onProgress('creating and updating tables')
       await migrateDatabase({ ...owner, appRole, keySource })

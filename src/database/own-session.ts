@@ -1,7 +1,8 @@
 import type pg from 'pg'
 
-// Each attempt is enough for an idle pooler. A busy one may give two connections different sessions, or one the same session twice.
-const attemptsMax = 5
+// An idle pooler shows itself in the first round: it gives out the session that was given back last, or the one that was given back
+// first. A busy one gives out any, and would have to give each connection the same one each time.
+const roundsMax = 3
 
 /**
  * Rejects a pooler that shares sessions between connections, such as PgBouncer in transaction mode: time-outs, prepared statements and
@@ -16,18 +17,17 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
     clients.push(first)
     const second = await pool.connect()
     clients.push(second)
-    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const before = await sessionOf(first, 'begin')
-      await first.query('commit')
-      // If sessions are shared, this one takes what the first has just given back, and keeps it.
-      const other = await sessionOf(second, 'begin')
-      const after = await sessionOf(first)
-      await second.query('commit')
-      const isOwn = before.pid === after.pid && before.pid !== other.pid
-      if (!isOwn || [before, other, after].some(({ timeOut }) => timeOut === '0')) {
-        throw new Error(
-          'a pooler shares sessions between connections, so time-outs and prepared statements are lost; set pool_mode = session for this database, or connect to PostgreSQL itself',
-        )
+    const owners = new Map<number, pg.PoolClient>()
+    for (let round = 1; round <= roundsMax; round++) {
+      for (const client of [first, first, second]) {
+        const { pid, timeOut } = await sessionOf(client)
+        const owner = owners.get(pid) ?? client
+        owners.set(pid, client)
+        if (owner !== client || owners.size > clients.length || timeOut === '0') {
+          throw new Error(
+            'a pooler shares sessions between connections, so time-outs and prepared statements are lost; set pool_mode = session for this database, or connect to PostgreSQL itself',
+          )
+        }
       }
     }
   } finally {
@@ -35,8 +35,7 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
   }
 }
 
-async function sessionOf(client: pg.PoolClient, begin = ''): Promise<{ pid: number; timeOut: string }> {
-  if (begin !== '') await client.query(begin)
+async function sessionOf(client: pg.PoolClient): Promise<{ pid: number; timeOut: string }> {
   const { rows } = await client.query<{ pid: number; timeOut: string }>(
     `select pg_backend_pid() as pid, current_setting('statement_timeout') as "timeOut"`,
   )

@@ -173,7 +173,11 @@ test('a logical subscriber and an archive of WAL are not replicas', async () => 
 
 test('without its primary, the replica is not read; without its replica, the primary is', async () => {
   const gone = connect('postgres://x@127.0.0.1:1/x', { log, connectionsMax: 1 })
-  await expect(new Replica({ primary: gone.db, replica: standby.db, log }).read(latest)).rejects.toThrow('ECONNREFUSED')
+  const messages: string[] = []
+  const heard = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
+  const replica = new Replica({ primary: gone.db, replica: standby.db, log: heard })
+  await expect(replica.read(latest)).rejects.toThrow('ECONNREFUSED')
+  expect(messages, 'the replica is not to blame').toEqual([])
   await gone.close()
   await servers.standby.stop()
   expect((await replicaOf(standby.db).read(latest)).isReplica).toBe(false)

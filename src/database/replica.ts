@@ -14,6 +14,8 @@ const limits = {
   downMs: 10_000,
 }
 
+type Position = { position: string; timeline: number }
+
 /** A replica for reads that decide nothing. They see every write that was acknowledged before, as on the primary. */
 export class Replica {
   readonly #primary: Db
@@ -44,9 +46,12 @@ export class Replica {
   /** The replica, once it has replayed everything that was committed before the call; the primary if it does not in time. */
   async upToDate(): Promise<Db> {
     if (performance.now() < this.#avoidedUntil) return this.#primary
+    // What is wrong with the primary shows when it is read.
+    const written = await this.#written().catch(() => undefined)
+    if (written === undefined) return this.#primary
     try {
       const late = () => new Unavailable('the replica did not answer in time', 'nothing-done')
-      if (await within(limits.answerMsMax, this.#catchesUp(), late)) return this.#replica
+      if (await within(limits.answerMsMax, this.#catchesUp(written), late)) return this.#replica
       this.#avoid(limits.lateMs)
     } catch (error) {
       this.#avoid(limits.downMs, error)
@@ -55,13 +60,16 @@ export class Replica {
   }
 
   // Positions are comparable only on one timeline: after a failover, a standby may have more of the old one than the primary.
-  async #catchesUp(): Promise<boolean> {
-    const { rows } = await sql<{ position: string; timeline: number }>`
+  async #written(): Promise<Position | undefined> {
+    const { rows } = await sql<Position>`
       select pg_current_wal_flush_lsn()::text as position,
              ('x' || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8))::bit(32)::integer as timeline`.execute(
       this.#primary,
     )
-    const [{ position, timeline } = { position: '', timeline: 0 }] = rows
+    return rows[0]
+  }
+
+  async #catchesUp({ position, timeline }: Position): Promise<boolean> {
     const deadline = performance.now() + limits.waitMsMax
     for (;;) {
       const { rows: states } = await sql<{ isReady: boolean }>`

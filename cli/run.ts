@@ -43,7 +43,7 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
     },
     {
       name: 'bundle',
-      description: 'Write a file for support that says how the installation is, without personal data and secrets.',
+      description: 'Write a support bundle without personal data or secrets.',
       load: async () => (await import('./bundle.ts')).bundleCommand,
     },
     {

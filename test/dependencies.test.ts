@@ -17,7 +17,7 @@ const dependencies = Object.entries(packages).flatMap(([folder, { link, ...found
 /** Licences that let anyone run, change and pass on a service that has the package, without opening its own source. */
 const permissive = ['MIT', 'MIT-0', 'ISC', 'BSD-3-Clause', 'Apache-2.0', '0BSD', 'Unlicense', 'Python-2.0']
 
-/** Packages of which only development makes use, under a licence that also covers changed files of the package. */
+/** Packages that only development uses, under a licence that also covers changed files of the package. */
 const onlyForDevelopment = ['MPL-2.0', 'OFL-1.1']
 
 /** Packages whose package.json names no licence in the field `license`; their LICENSE files do. */

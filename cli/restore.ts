@@ -47,28 +47,30 @@ ${examples('restore --identity backup.key', 'restore --identity backup.key --at 
     const { database, restoring } = await openRestored(settings, log, { plan, beside: false })
     let recoveredUntil: Date | null = null
     try {
-      const { db } = database
-      recoveredUntil = await readRecoveredUntil(db)
-      await prepare(database, { mayMigrate: true, log: openLog('error'), recoveredUntil })
-      await db.transaction().execute(async tx => {
-        const now = systemClock()
-        // A backup from before the program remembered where the database is.
-        if ((await restores.findRestore(tx)) === undefined)
-          await restores.recordRestore(tx, { how: 'The database was restored', recoveredUntil, now })
-        const change = {
-          action: 'backup.restore',
-          resourceId: backup.id,
-          details: { recoveredUntil: recoveredUntil?.toISOString() ?? null },
-        } as const
-        await recordChange(tx, { partnerId: null, change, now })
-      })
+      try {
+        const { db } = database
+        recoveredUntil = await readRecoveredUntil(db)
+        await prepare(database, { mayMigrate: true, log: openLog('error'), recoveredUntil })
+        await db.transaction().execute(async tx => {
+          const now = systemClock()
+          // A backup from before the program remembered where the database is.
+          if ((await restores.findRestore(tx)) === undefined)
+            await restores.recordRestore(tx, { how: 'The database was restored', recoveredUntil, now })
+          const change = {
+            action: 'backup.restore',
+            resourceId: backup.id,
+            details: { recoveredUntil: recoveredUntil?.toISOString() ?? null },
+          } as const
+          await recordChange(tx, { partnerId: null, change, now })
+        })
+      } finally {
+        await database.close()
+      }
+      restoring.place()
     } catch (error) {
-      await database.close()
       restoring.remove()
       throw error
     }
-    await database.close()
-    restoring.place()
     const seconds = Math.round((performance.now() - startedAt) / 1_000)
     printResult(options, {
       value: { backup: backup.id, timeline: plan.timeline, recoveredUntil, dataDir: restoring.configuredDir, seconds },

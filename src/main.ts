@@ -67,7 +67,7 @@ export type Database = Databases & {
  * Opens the configured database, or the embedded PostgreSQL, which is shared if another process is already running it.
  * @param options.mayCreate false for a command that only reads and must not create an embedded database
  * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
- * @param options.restored the embedded database to recover instead, in a folder beside the configured one
+ * @param options.restored the embedded database to recover instead, in a folder of its own
  * @param options.isStarting whether connecting may take a minute; false for a command that reports whether the database answers
  * @throws Error with a message for the operator
  */
@@ -183,7 +183,7 @@ async function openEmbedded(
 }
 
 /**
- * Restores the embedded database in a folder beside the configured one, and opens it there.
+ * Restores the embedded database in a folder inside the configured one, and opens it there.
  * @param options.beside leaves the configured database as it is; otherwise there must be none
  */
 export async function openRestored(

@@ -148,12 +148,15 @@ function lowestExisting(folder: string): string {
   return existsSync(parent) ? parent : lowestExisting(parent)
 }
 
-/** Removes leftovers of killed starts. */
-function sweep(dataDir: string): void {
-  // 10 min: creating a cluster or a copy takes seconds, so older leftovers are abandoned.
+/** Begins the names of the folders in which backups are restored. */
+export const restorePrefix = '.restore-'
+
+/** Removes leftovers of killed starts and restores. */
+export function sweep(dataDir: string): void {
+  // 10 min: creating a cluster or a copy takes seconds, and a restore touches its folder, so older leftovers are abandoned.
   const abandonedBefore = Date.now() - 10 * 60_000
   for (const name of readdirSync(dataDir)) {
-    if (!name.startsWith('.unfinished-')) continue
+    if (!name.startsWith('.unfinished-') && !name.startsWith(restorePrefix)) continue
     const path = join(dataDir, name)
     const made = statSync(path, { throwIfNoEntry: false })
     if (made && made.mtimeMs < abandonedBefore) rmSync(path, { recursive: true, force: true })

@@ -1,12 +1,24 @@
-import { chmodSync, existsSync, lchownSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lchownSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { findPackage } from './binaries.ts'
-import { chooseDataDir, syncFolder } from './cluster.ts'
+import { chooseDataDir, restorePrefix, sweep, syncFolder } from './cluster.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
 import type { Names } from './roles.ts'
+import { postmasterPid } from './server.ts'
 import { isRoot } from './server-user.ts'
 
-/** A data folder in which a backup is restored, beside the configured one, so that a failed restore leaves nothing behind there. */
+/** A data folder in which a backup is restored, inside the configured one, so that both are on one disk. */
 export type Restoring = {
   /** The data folder for `startEmbeddedPostgres`. */
   dataDir: string
@@ -16,6 +28,12 @@ export type Restoring = {
   place(): void
   /** Removes what was restored. */
   remove(): void
+}
+
+const limits = {
+  // Far less than `sweep` waits.
+  beatMs: 60_000,
+  killMsMax: 10_000,
 }
 
 /**
@@ -46,8 +64,22 @@ export async function beginRestore({
       )
   }
   refuseIfThere()
-  const staging = mkdtempSync(`${dataDir}.restore-`)
-  const remove = () => rmSync(staging, { recursive: true, force: true })
+  sweep(dataDir)
+  const staging = mkdtempSync(join(dataDir, restorePrefix))
+  // Says to `sweep` of other processes that this one is alive.
+  const beat = setInterval(() => utimesSync(staging, new Date(), new Date()), limits.beatMs).unref()
+  const remove = () => {
+    clearInterval(beat)
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, onSignal)
+    // A server that was just killed may still write.
+    rmSync(staging, { recursive: true, force: true, maxRetries: 10 })
+  }
+  const onSignal = (name: 'SIGINT' | 'SIGTERM') => {
+    killServer(join(staging, pgdataName))
+    remove()
+    process.exit(128 + constants.signals[name])
+  }
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, onSignal)
   try {
     // PostgreSQL's user must enter it; the cluster in it is closed to others.
     chmodSync(staging, 0o755)
@@ -72,6 +104,16 @@ export async function beginRestore({
     remove()
     throw error
   }
+}
+
+/** Without the event loop, which would start the server again. */
+function killServer(pgdata: string): void {
+  const pid = postmasterPid({ pgdata })
+  if (pid === undefined) return
+  process.kill(pid, 'SIGQUIT')
+  const deadline = performance.now() + limits.killMsMax
+  const sleeper = new Int32Array(new SharedArrayBuffer(4))
+  while (postmasterPid({ pgdata }) === pid && performance.now() < deadline) Atomics.wait(sleeper, 0, 0, 20)
 }
 
 /** The folder itself last: until then, no other user enters it, and replaces a file by a link. */

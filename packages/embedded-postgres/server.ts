@@ -409,7 +409,7 @@ function openForReading(fifo: string): number {
 }
 
 /** The process that runs this cluster; undefined if there is none or the pid file is a leftover of a crash. */
-function postmasterPid({ pgdata }: Cluster): number | undefined {
+export function postmasterPid({ pgdata }: Pick<Cluster, 'pgdata'>): number | undefined {
   const pid = pidIn(join(pgdata, 'postmaster.pid'))
   return pid !== undefined && isPostmasterOf(pgdata, pid) ? pid : undefined
 }

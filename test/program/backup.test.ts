@@ -125,8 +125,7 @@ test('a damaged archive, or another private key, is refused with the reason, and
   const refusal = async (dir: string, { args = [] as string[], identity = 'backup.key' } = {}) => {
     const { code, stderr, dataDir } = await restore(args, { dir, identity })
     expect(code).toBe(1)
-    expect(readdirSync(folder).filter(name => name.startsWith(`${path.basename(dataDir)}.`))).toEqual([])
-    expect(existsSync(path.join(dataDir, 'postgres-18'))).toBe(false)
+    expect(existsSync(dataDir) ? readdirSync(dataDir) : []).toEqual([])
     return stderr
   }
   const cut = copyOfArchive()
@@ -159,10 +158,10 @@ test('a start in an empty data folder is refused if the key belongs to a databas
 })
 
 test('an upgrade is rehearsed on the last backup, beside the database, and leaves nothing behind', async () => {
-  const before = readdirSync(folder)
+  const before = [...readdirSync(folder), ...readdirSync(settings.MIDMONTH_DATA_DIR)]
   const rehearsal = ['upgrade', '--rehearse', '--identity', path.join(folder, 'backup.key')]
   expect(await done(rehearsal)).toBe('No step is left: the copy is up to date.\n')
-  expect(readdirSync(folder)).toEqual(before)
+  expect([...readdirSync(folder), ...readdirSync(settings.MIDMONTH_DATA_DIR)]).toEqual(before)
   const refused = await midmonthHere(['upgrade', '--rehearse'], settings)
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Name the copy with --database-url') })
 })

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
@@ -85,10 +85,15 @@ export async function takeBaseBackup(
   }
 }
 
+/** Lists the identifiers of the servers that have used a folder. */
+export async function listServers({ dir }: Pick<BackupTarget, 'dir'>): Promise<string[]> {
+  return (await namesIn(dir)).filter(name => /^\d+$/.test(name))
+}
+
 /** Lists the complete base backups of all servers in a folder, oldest first. */
 export async function listBaseBackups({ dir }: Pick<BackupTarget, 'dir'>): Promise<BaseBackup[]> {
   const found: BaseBackup[] = []
-  for (const server of await namesIn(dir)) {
+  for (const server of await listServers({ dir })) {
     const parent = path.join(dir, server, 'base')
     for (const name of await namesIn(parent)) {
       if (name.startsWith('.')) continue
@@ -109,7 +114,6 @@ export function contentOf({ folder }: BaseBackup): string {
 /** @throws Error if the file of a backup is not as it was written */
 export async function requireIntact(backup: BaseBackup): Promise<void> {
   const file = contentOf(backup)
-  const { createHash } = await import('node:crypto')
   const hash = createHash('sha256')
   let bytes = 0
   for await (const chunk of createReadStream(file)) {

@@ -1,10 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { readSettings } from '../config.ts'
 import { expireBackups } from './expiry.ts'
+import { takeBackup } from './take.ts'
 
 const systemIdentifier = '7000000000000000001'
+const recipient = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p'
 const dayMs = 86_400_000
 const now = new Date()
 
@@ -34,8 +37,8 @@ function addSegment(segment: string, { server = systemIdentifier } = {}): void {
   writeFileSync(path.join(folder, `${segment}-${'0'.repeat(64)}.gz.age`), '')
 }
 
-function segmentsLeft(): string[] {
-  return readdirSync(path.join(dir, systemIdentifier, 'wal'), { recursive: true, encoding: 'utf8' })
+function segmentsLeft({ server = systemIdentifier } = {}): string[] {
+  return readdirSync(path.join(dir, server, 'wal'), { recursive: true, encoding: 'utf8' })
     .filter(name => name.endsWith('.age'))
     .map(name => path.basename(name).slice(0, 24))
     .toSorted()
@@ -50,6 +53,40 @@ test('the WAL of a kept backup stays although an older backup that is kept begin
   addBackup('c', { daysAgo: 1, segment: '000000020000000000000010' })
   const needed = ['000000010000000000000020', '000000020000000000000010', '000000020000000000000011']
   for (const segment of ['000000010000000000000004', ...needed]) addSegment(segment)
-  expect(await expire(8)).toMatchObject({ backups: ['a'], segments: 1 })
+  expect(await expire(9)).toMatchObject({ backups: ['a'], segments: 1 })
   expect(segmentsLeft()).toEqual(needed)
+})
+
+test('a backup is gone by the day in the receipts, and of another server also the last; the last of this server stays', async () => {
+  const other = '7000000000000000002'
+  // The next daily run would be at 35.5 days.
+  for (const server of [systemIdentifier, other])
+    addBackup('old', { daysAgo: 34.5, segment: '000000010000000000000004', server })
+  addBackup('young', { daysAgo: 33.5, segment: '000000010000000000000005', server: other })
+  for (const segment of ['000000010000000000000004', '000000010000000000000005']) addSegment(segment, { server: other })
+  expect(await expire(35)).toMatchObject({ backups: ['old'], segments: 1 })
+  expect(segmentsLeft({ server: other })).toEqual(['000000010000000000000005'])
+  expect(existsSync(path.join(dir, systemIdentifier, 'base/old'))).toBe(true)
+  expect(await expire(30)).toMatchObject({ backups: ['young'] })
+})
+
+test('backups expire although the next one cannot be taken, so that a full disk gets space', async () => {
+  addBackup('old', { daysAgo: 40, segment: '000000010000000000000004' })
+  addBackup('last', { daysAgo: 1, segment: '000000010000000000000005' })
+  const pgdata = path.join(dir, 'pgdata')
+  mkdirSync(path.join(pgdata, 'global'), { recursive: true })
+  const identifier = Buffer.alloc(8)
+  identifier.writeBigUInt64LE(BigInt(systemIdentifier))
+  writeFileSync(path.join(pgdata, 'global/pg_control'), identifier)
+  const settings = readSettings({ MIDMONTH_BACKUP_DIR: dir, MIDMONTH_BACKUP_RECIPIENTS: recipient })
+  const superuserConnection = { host: dir, port: 5432, user: '', database: '', ssl: false } as const
+  await expect(
+    takeBackup(settings, {
+      embedded: { superuserConnection, pgdata },
+      now: () => now,
+      onStep: () => undefined,
+      record: async () => undefined,
+    }),
+  ).rejects.toThrow('ENOENT')
+  expect(readdirSync(path.join(dir, systemIdentifier, 'base'))).toEqual(['last'])
 })

@@ -1,45 +1,50 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
-import { type BaseBackup, listBaseBackups } from './base-backups.ts'
+import { type BaseBackup, listBaseBackups, listServers } from './base-backups.ts'
 import { type BackupTarget, syncFolder } from './sealed.ts'
 import { folderOf, listArchive } from './wal-archive.ts'
 
-/** What was deleted, and since when a restore is possible. `kept`: the last backup, although it is older than it may be. */
-export type Expired = { backups: string[]; segments: number; oldest: string | null; kept: string | null }
+/** What was deleted, and since when a restore is possible. */
+export type Expired = { backups: string[]; segments: number; oldest: string | null }
 
 const limits = {
   // No segment takes an hour, so the rest of a killed process is abandoned.
   abandonedMs: 3_600_000,
   // The clock of a file server may differ from ours.
   clockMs: 86_400_000,
+  // Backups expire daily, so what is younger than the limit by less than a day would outlive it.
+  intervalMs: 86_400_000,
 }
 
 /**
- * Deletes the backups of a server that began more than `backupDays` ago, and the WAL that no remaining one needs. Keeps the last complete
- * backup in any case. Safe to kill at any point and to run again.
+ * Deletes the backups that would be older than `backupDays` before this runs again, and the WAL that no remaining one needs. Keeps the
+ * last complete backup of the server in any case, but not of others that have used the folder: a new installation or an upgrade of
+ * PostgreSQL makes another server. Safe to kill at any point and to run again.
  */
 export async function expireBackups(
   target: Pick<BackupTarget, 'dir'>,
   { systemIdentifier, backupDays, now }: { systemIdentifier: string; backupDays: number; now: Date },
 ): Promise<Expired> {
-  const folder = folderOf(target, systemIdentifier)
-  const all = (await listBaseBackups(target)).filter(each => each.systemIdentifier === systemIdentifier)
-  const last = all.at(-1)
-  const isOld = ({ startedAt }: BaseBackup) => now.getTime() - new Date(startedAt).getTime() > backupDays * 86_400_000
-  const gone = all.filter(each => isOld(each) && each !== last)
-  for (const backup of gone) await rm(backup.folder, { recursive: true })
-  if (gone.length > 0) await syncFolder(path.join(folder, 'base'))
-  const kept = all.filter(each => !gone.includes(each))
-  const [oldest] = kept
-  const unneeded = oldest === undefined ? [] : await listUnneeded(folder, { kept, since: new Date(oldest.startedAt) })
-  for (const file of unneeded) await rm(file, { force: true })
-  await removeAbandoned(path.join(folder, 'wal'), now)
-  return {
-    backups: gone.map(({ id }) => id),
-    segments: unneeded.length,
-    oldest: oldest?.endedAt ?? null,
-    kept: last !== undefined && isOld(last) ? last.id : null,
+  const before = new Date(now.getTime() - backupDays * 86_400_000 + limits.intervalMs)
+  const all = await listBaseBackups(target)
+  const expired: Expired = { backups: [], segments: 0, oldest: null }
+  for (const server of await listServers(target)) {
+    const folder = folderOf(target, server)
+    const ofServer = all.filter(each => each.systemIdentifier === server)
+    const last = server === systemIdentifier ? ofServer.at(-1) : undefined
+    const gone = ofServer.filter(each => each !== last && new Date(each.startedAt) < before)
+    for (const backup of gone) await rm(backup.folder, { recursive: true, force: true })
+    if (gone.length > 0) await syncFolder(path.join(folder, 'base'))
+    const kept = ofServer.filter(each => !gone.includes(each))
+    const since = kept[0] === undefined ? before : new Date(kept[0].startedAt)
+    const unneeded = await listUnneeded(folder, { kept, since })
+    for (const file of unneeded) await rm(file, { force: true })
+    await removeAbandoned(path.join(folder, 'wal'), now)
+    expired.backups.push(...gone.map(({ id }) => id))
+    expired.segments += unneeded.length
+    if (server === systemIdentifier) expired.oldest = kept[0]?.endedAt ?? null
   }
+  return expired
 }
 
 /** The histories of timelines are small, and stay. */

@@ -4,6 +4,7 @@ import type { Clock } from '../kernel/time.ts'
 import { type BaseBackup, takeBaseBackup } from './base-backups.ts'
 import { type Expired, expireBackups } from './expiry.ts'
 import { requireBackupTarget } from './target.ts'
+import { readSystemIdentifier } from './wal-archive.ts'
 
 /**
  * Takes a base backup of the embedded server and deletes those that are no longer kept.
@@ -18,7 +19,7 @@ export async function takeBackup(
     onStep,
     record,
   }: {
-    embedded: EmbeddedPostgres | undefined
+    embedded: Pick<EmbeddedPostgres, 'superuserConnection' | 'pgdata'> | undefined
     now: Clock
     onStep: (step: string) => void
     record: (at: string) => Promise<void>
@@ -27,13 +28,24 @@ export async function takeBackup(
   const target = requireBackupTarget(settings)
   if (embedded === undefined) throw new Error('Only the embedded PostgreSQL is backed up by Midmonth')
   const { superuserConnection: connection, pgdata } = embedded
+  const expire = async () => {
+    onStep('deleting backups that are no longer kept')
+    const systemIdentifier = await readSystemIdentifier(pgdata)
+    const backupDays = settings.MIDMONTH_BACKUP_DAYS
+    return await expireBackups(target, { systemIdentifier, backupDays, now: now() })
+  }
+  // Before too: otherwise a full disk would stay full.
+  const earlier = await expire()
   onStep('copying the database')
   const backup = await takeBaseBackup(target, { connection, pgdata, postgresMajor: findPackage().major, now })
   await record(backup.startedAt)
-  onStep('deleting backups that are no longer kept')
-  const { systemIdentifier } = backup
-  const expired = await expireBackups(target, {
-    ...{ systemIdentifier, backupDays: settings.MIDMONTH_BACKUP_DAYS, now: now() },
-  })
-  return { backup, expired }
+  const { backups, segments, oldest } = await expire()
+  return {
+    backup,
+    expired: {
+      backups: [...earlier.backups, ...backups],
+      segments: earlier.segments + segments,
+      oldest,
+    },
+  }
 }

@@ -67,7 +67,7 @@ export type Database = Databases & {
  * Opens the configured database, or the embedded PostgreSQL, which is shared if another process is already running it.
  * @param options.mayCreate false for a command that only reads and must not create an embedded database
  * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
- * @param options.restored the embedded database to recover instead, in a folder of its own
+ * @param options.restored the embedded database to recover instead, in a separate folder
  * @param options.isStarting whether connecting may take a minute; false for a command that reports whether the database answers
  * @throws Error with a message for the operator
  */

@@ -12,7 +12,7 @@ const limits = {
   abandonedMs: 3_600_000,
   // The clock of a file server may differ from ours.
   clockMs: 86_400_000,
-  // Backups expire daily, so what is younger than the limit by less than a day would outlive it.
+  // Backups expire daily, so a backup that has less than a day left would outlive the limit.
   intervalMs: 86_400_000,
 }
 

@@ -44,7 +44,11 @@ ${examples('restore --identity backup.key', 'restore --identity backup.key --at 
     })
     const { backup } = plan
     writeErrorLine(`restoring the backup ${backup.id} and the WAL after it on timeline ${plan.timeline} …`)
-    const { database, restoring } = await openRestored(settings, log, { plan, beside: false })
+    const { database, restoring } = await openRestored(settings, log, { plan, beside: false }).catch(error => {
+      // PostgreSQL's words, in its log.
+      if (!/recovery ended before configured recovery target was reached/.test(error.message)) throw error
+      throw new Error(`The archive has no commit after ${at}; omit --at to restore all of it`, { cause: error })
+    })
     let recoveredUntil: Date | null = null
     try {
       try {

@@ -150,6 +150,15 @@ test('a damaged archive, or another private key, is refused with the reason, and
   expect(sealed).toContain('base.tar.gz.age cannot be read')
 })
 
+test('an instant after the last commit of the archive is refused with the way out', async () => {
+  const refused = await restore(['--at', new Date().toISOString()], { run: midmonthProcess })
+  expect(refused).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/The archive has no commit after .*omit --at/),
+  })
+  expect(readdirSync(refused.dataDir)).toEqual([])
+})
+
 test('a start in an empty data folder is refused if the key belongs to a database, and creates nothing', async () => {
   const dataDir = newFolder('data')
   const refused = await midmonthProcess(['partner', 'list'], { ...settings, MIDMONTH_DATA_DIR: dataDir })

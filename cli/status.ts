@@ -146,6 +146,8 @@ class StatusHere implements Source {
     // A database that was not opened has nothing to close. One that hangs must not delay the command.
     const closed = opened?.then(({ close }) => close()).catch(() => undefined)
     await Promise.race([closed, pause(limits.closingMsMax, undefined, { ref: false })])
+    // Left open, a connection to a database that hangs would keep the process alive.
+    void opened?.then(({ abandon }) => abandon()).catch(() => undefined)
   }
 }
 

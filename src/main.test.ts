@@ -258,6 +258,13 @@ function databaseOf({ db, batchDb, withCopying, pool, pools, endStart }: Omit<Da
   return {
     ...{ db, batchDb, withCopying, pool, pools, endStart, ownerConnection: '', appRole: { name: '' } },
     erasures: { journal: '/nowhere/erasures.jsonl', evidenceDays: 2_192, backupDays: 35 },
-    ...{ embedded: undefined, dataDir: undefined, keySource, psqlHint: undefined, close: async () => undefined },
+    ...{
+      embedded: undefined,
+      dataDir: undefined,
+      keySource,
+      psqlHint: undefined,
+      abandon: () => undefined,
+      close: async () => undefined,
+    },
   }
 }

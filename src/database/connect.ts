@@ -6,7 +6,7 @@ import { copying, type WithCopying } from './copy.ts'
 import { type BatchDb, type Db, type Origin, openKysely } from './database.ts'
 import { isNotReady } from './errors.ts'
 import { addressesOf, clientOf, NoPrimary } from './hosts.ts'
-import { leasing, openPool } from './lease.ts'
+import { abandon, leasing, openPool } from './lease.ts'
 import { programName } from './migrations.ts'
 import { preparing } from './prepared.ts'
 
@@ -24,6 +24,8 @@ export type Databases = {
   /** From now on, connecting takes no longer than requests can wait. */
   endStart(): void
   close(): Promise<void>
+  /** After `close`, ends what a server that hangs keeps open. */
+  abandon(): void
 }
 
 // A wait beyond its limit is a fault: it ends with an error instead of blocking others.
@@ -101,7 +103,16 @@ export function connect(
     for (const each of [pool, batchPool]) limitConnecting(each)
   }
   const pools = { operations: pool, batches: batchPool }
-  return { db, batchDb, withCopying: copying(pool, origin), pool, pools, endStart, close }
+  return {
+    db,
+    batchDb,
+    withCopying: copying(pool, origin),
+    pool,
+    pools,
+    endStart,
+    close,
+    abandon: () => [pool, batchPool].forEach(abandon),
+  }
 }
 
 function targetOf(connection: Connection): pg.PoolConfig {

@@ -105,13 +105,24 @@ function socketOf({ connection }: pg.ClientBase & { connection?: { stream?: unkn
 // Connections that a deadline has cut off; their loss is not logged.
 const destroyed = new WeakSet<pg.ClientBase>()
 
+const clientsOf = new WeakMap<pg.Pool, Set<pg.PoolClient>>()
+
+/** Destroys the connections of a pool whose server hangs, so that they do not keep the process alive. */
+export function abandon(pool: pg.Pool): void {
+  for (const client of clientsOf.get(pool) ?? []) destroy(client)
+}
+
 /** Opens a pool whose lost connections are logged. Without a listener, losing one would end the process. */
 export function openPool(options: pg.PoolConfig, log: Logger): pg.Pool {
   const pool = new pg.Pool(options)
   // The pool repeats the errors of idle clients, which are logged below.
   pool.on('error', () => undefined)
+  const clients = new Set<pg.PoolClient>()
+  clientsOf.set(pool, clients)
   pool.on('connect', client => {
     socketOf(client)
+    clients.add(client)
+    client.once('end', () => clients.delete(client))
     client.on('error', error => {
       if (!pool.ending && !destroyed.has(client)) log.warn({ err: error }, 'lost a database connection')
     })

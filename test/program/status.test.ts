@@ -1,6 +1,8 @@
 import { once } from 'node:events'
+import net, { type AddressInfo } from 'node:net'
 import { Readable, Writable } from 'node:stream'
-import { afterEach, expect, test, vi } from 'vitest'
+import pg from 'pg'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { run } from '../../cli/run.ts'
 import { baseEnvironment, type Environment, launch, newDatabase, tamper, tidyUp } from './program.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
@@ -84,6 +86,54 @@ test('a watched status ends with Ctrl-C and the code of the last status', async 
   expect(await terminal.ended).toBe(1)
   expect(terminal.screen()).toMatch(/\x1b\[\?1049l[\s\S]*! No worker is running/)
 })
+
+test('a watched status ends with a signal while the database hangs', async () => {
+  const database = await startFreezable((await newDatabase()).DATABASE_URL)
+  const child = launch(['status', '--watch', '1', '--json'], { DATABASE_URL: database.url })
+  const ended = once(child, 'exit')
+  await once(child.stdout ?? new Readable(), 'data')
+  await database.freeze()
+  const signalledAt = Date.now()
+  child.kill('SIGTERM')
+  expect(await ended).toEqual([1, null])
+  expect(Date.now() - signalledAt).toBeLessThan(8_000)
+})
+
+/** A way to a database on which, once frozen, no byte passes and no connection closes. */
+async function startFreezable(url: string): Promise<{ url: string; freeze(): Promise<void> }> {
+  const { host, port, user, password, database } = new pg.Client(url)
+  let isFrozen = false
+  const { promise: asked, resolve } = Promise.withResolvers<void>()
+  const sockets = new Set<net.Socket>()
+  const server = net.createServer({ allowHalfOpen: true }, socket => {
+    const onward = host.startsWith('/') ? net.connect(`${host}/.s.PGSQL.${port}`) : net.connect(port, host)
+    for (const [from, to] of [
+      [socket, onward],
+      [onward, socket],
+    ] as const) {
+      sockets.add(from)
+      from.on('error', () => undefined).on('end', () => isFrozen || to.end())
+      from.on('data', bytes => {
+        if (!isFrozen) to.write(bytes)
+        else if (from === socket) resolve()
+      })
+    }
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const secret = typeof password === 'string' ? `:${encodeURIComponent(password)}` : ''
+  return {
+    url: `postgres://${user}${secret}@127.0.0.1:${(server.address() as AddressInfo).port}/${database}`,
+    async freeze() {
+      isFrozen = true
+      // The next reading waits for its reply.
+      await asked
+    },
+  }
+}
 
 test('a watched status is one line of JSON each time in a pipe, and ends when its reader does', async () => {
   const child = launch(['status', '--watch', '1', '--json'], await newDatabase())

@@ -100,7 +100,7 @@ function endOf(segment: string): bigint {
   return (BigInt(`0x${segment.slice(8, 16)}`) << 32n) + (BigInt(`0x${segment.slice(16)}`) + 1n) * segmentBytes
 }
 
-export function timelineOf(segment: string): number {
+function timelineOf(segment: string): number {
   return Number.parseInt(segment.slice(0, 8), 16)
 }
 

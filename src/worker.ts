@@ -220,7 +220,12 @@ async function startRunner(
   const measured = (name: string, task: Tasks[TaskName]) => async () => {
     const { tracing } = context
     const work = () => (tracing === undefined ? task(context) : tracing.inSpan(`task ${name}`, {}, () => task(context)))
-    await (metrics === undefined ? work() : metrics.measureTask(name, work))
+    try {
+      await (metrics === undefined ? work() : metrics.measureTask(name, work))
+    } catch (cause) {
+      // The queue stores the message, which can have values of rows.
+      throw new Error(`the task ${name} failed`, { cause })
+    }
   }
   return await run({
     pgPool: pool,
@@ -233,7 +238,8 @@ async function startRunner(
     logger: new JobLogger(() => (level, message, meta) => {
       // The runner's info lines are noise to an operator.
       if (level !== 'error' && level !== 'warning') return
-      const err = meta?.error ?? meta?.fatalError
+      const error = meta?.error ?? meta?.fatalError
+      const err = error instanceof Error ? (error.cause ?? error) : error
       const task = (meta?.job as Job | undefined)?.task_identifier
       const failure = task === undefined ? 'the worker runner failed' : 'a task failed'
       // The runner's message quotes the error's, which can have values of rows; the serializer of `err` leaves them out.

@@ -34,7 +34,7 @@ test('the printed request works as pasted, concurrent instances share data and k
   expect(one.stdout).toContain(
     `${settings.MIDMONTH_DATA_DIR}-key/erasures.jsonl (back it up with every backup of the data)`,
   )
-  expect(await readdir(`${settings.MIDMONTH_DATA_DIR}-key`)).toEqual(['installation.key'])
+  expect(await readdir(`${settings.MIDMONTH_DATA_DIR}-key`)).toEqual(['installation.key', 'installation.key.used'])
   const intent = paste(one.curl)
   expect(intent).toMatchObject({ netAmount: { amount: 4_900, currency: 'GBP' }, fee: { amount: 100, currency: 'GBP' } })
   expect(await one.stop()).toMatchObject({ code: 0 })

@@ -461,7 +461,7 @@ export class Model {
     if (run.status === 'Reverted') return 'Reverted'
     if (run.cycle !== this.openCycle()) throw new Refusal('409', 'Conflict')
     if (run.status === 'Available') {
-      for (const line of run.lines.toReversed()) this.#pay({ ...line, amount: -line.amount })
+      for (const line of run.lines) this.#pay({ ...line, amount: -line.amount })
     }
     run.status = 'Reverted'
     this.#emit('pay_run.reverted', name)

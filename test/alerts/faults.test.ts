@@ -26,7 +26,7 @@ const notProvoked = [
   // Would take gigabytes, or days.
   ...['MidmonthHeapNearlyFull', 'MidmonthDatabaseGrowing', 'MidmonthFloatRunningOut'],
   // Need a second PostgreSQL, or an archive; the one of the tests has neither.
-  ...['MidmonthReplicaMissing', 'MidmonthReplicaLagging', 'MidmonthArchivingFailed'],
+  ...['MidmonthReplicaMissing', 'MidmonthReplicaLagging', 'MidmonthReplicationAsynchronous', 'MidmonthArchivingFailed'],
   // Takes a decision about a bank file, by two people.
   'MidmonthFloatUncovered',
 ]
@@ -237,6 +237,7 @@ test.runIf(hasPrometheus)(
     await imitate(
       database,
       "update ledger_verifications set ended_at = now() - interval '27 hours'",
+      "insert into restores (detected_at, how) values (now(), 'The database was restored')",
       `insert into ledger_seals (partner_id, pay_cycle_id, started_at, unfinished_withdrawals, unsealed_from, sealed_at)
      values (${idOf('partner')}, ${idOf('payCycle')}, now(), '{}', now(), now() - interval '41 days')`,
       `insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)
@@ -250,6 +251,7 @@ test.runIf(hasPrometheus)(
       /broken_rules [1-9]/,
       /partitions_used 1/,
       /retention_overdue 1/,
+      /payouts_stopped_since/,
     )
     const names = [
       'BackupOverdue',
@@ -258,6 +260,7 @@ test.runIf(hasPrometheus)(
       'SealsOverdue',
       'DefaultPartitionUsed',
       'RetentionOverdue',
+      'PayoutsStopped',
     ]
     await expectFaults(names, { moments: [[before], [after]], lastingMinutes: 70 })
 

@@ -1,11 +1,12 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { type Static, Type } from 'typebox'
+import { measured, syncFolder } from '../kernel/files.ts'
 import { ajv } from '../kernel/json-schema.ts'
 import { type Connection, copyCluster } from './copy-cluster.ts'
-import { type BackupTarget, syncFolder, writeSealed } from './sealed.ts'
+import { type BackupTarget, writeSealed } from './sealed.ts'
 import { folderOf, readSystemIdentifier } from './wal-archive.ts'
 
 // A base backup is a folder with a description and the files of the cluster. It is made under another name, and renamed once it is
@@ -114,15 +115,9 @@ export function contentOf({ folder }: BaseBackup): string {
 /** @throws Error if the file of a backup is not as it was written */
 export async function requireIntact(backup: BaseBackup): Promise<void> {
   const file = contentOf(backup)
-  const hash = createHash('sha256')
-  let bytes = 0
-  for await (const chunk of createReadStream(file)) {
-    hash.update(chunk)
-    bytes += chunk.length
-  }
-  if (bytes < backup.bytes) throw new Error(`${file} was cut off; restore an earlier backup with --backup`)
-  if (hash.digest('hex') !== backup.sha256)
-    throw new Error(`${file} was changed; restore an earlier backup with --backup`)
+  const { size, sha256 } = await measured(createReadStream(file))
+  if (size < backup.bytes) throw new Error(`${file} was cut off; restore an earlier backup with --backup`)
+  if (sha256 !== backup.sha256) throw new Error(`${file} was changed; restore an earlier backup with --backup`)
 }
 
 async function namesIn(folder: string): Promise<string[]> {

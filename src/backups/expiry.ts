@@ -1,7 +1,8 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
+import { syncFolder } from '../kernel/files.ts'
 import { type BaseBackup, listBaseBackups, listServers } from './base-backups.ts'
-import { type BackupTarget, syncFolder } from './sealed.ts'
+import type { BackupTarget } from './sealed.ts'
 import { folderOf, listArchive } from './wal-archive.ts'
 
 /** What was deleted, and since when a restore is possible. */

@@ -56,9 +56,7 @@ export async function planRestore({ dir, identities, at, backup: id, timeline: w
   const archive = new Map(all.map(each => [each.segment, each]))
   return {
     ...{ backup, timeline: timeline.number },
-    fill: async folder => {
-      await untar(readSealed(contentOf(backup), identities), folder)
-    },
+    fill: folder => untar(readSealed(contentOf(backup), identities), folder),
     wal: { restore: async (segment, to) => await restoreSegment(archive, { segment, to, identities }) },
     settings: {
       ...(at === undefined ? {} : { recovery_target_time: at.toISOString().replace('Z', '+00') }),

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import path from 'node:path'
 import { Readable } from 'node:stream'
 import { createGunzip, createGzip } from 'node:zlib'
+import { measured } from '../kernel/files.ts'
 import { decrypted, encrypted } from '../sealing/age.ts'
 
 // A file of a backup is compressed by gzip, and encrypted by age: `age -d -i identity FILE | gunzip` reads it.
@@ -21,20 +20,15 @@ export async function writeSealed(
   file: string,
   { bytes, recipients }: { bytes: AsyncIterable<Uint8Array>; recipients: readonly string[] },
 ): Promise<Written> {
-  const hash = createHash('sha256')
-  let count = 0
   const handle = await open(file, 'wx', 0o600)
   try {
-    for await (const chunk of encrypted(through(bytes, createGzip({ level: 1 })), recipients)) {
-      hash.update(chunk)
-      count += chunk.length
-      await handle.writeFile(chunk)
-    }
+    const sealed = encrypted(through(bytes, createGzip({ level: 1 })), recipients)
+    const { size, sha256 } = await measured(sealed, { use: chunk => handle.writeFile(chunk) })
     await handle.sync()
+    return { bytes: size, sha256 }
   } finally {
     await handle.close()
   }
-  return { bytes: count, sha256: hash.digest('hex') }
 }
 
 /**
@@ -54,14 +48,4 @@ function through(bytes: AsyncIterable<Uint8Array>, zipper: ReturnType<typeof cre
   const source = Readable.from(bytes)
   source.on('error', error => zipper.destroy(error))
   return source.pipe(zipper)
-}
-
-/** Makes the names in a folder survive a crash of the machine. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder)
-  await handle.sync().finally(() => handle.close())
-}
-
-export async function syncParent(file: string): Promise<void> {
-  await syncFolder(path.dirname(file))
 }

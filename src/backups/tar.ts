@@ -63,16 +63,14 @@ function headerOf(name: string, { type, bytes, mode }: { type: '0' | '5'; bytes:
 
 /**
  * Reads entries into a folder, and syncs each file.
- * @returns how many files it holds
  * @throws Error if it was cut off or names a path outside the folder
  */
-export async function untar(bytes: AsyncIterable<Uint8Array>, folder: string): Promise<number> {
+export async function untar(bytes: AsyncIterable<Uint8Array>, folder: string): Promise<void> {
   const input = new Input(bytes)
-  let count = 0
   for (;;) {
     const header = await input.exactly(block)
     const name = header.toString('utf8', 0, 100).replace(/\0.*$/s, '')
-    if (name === '') return count
+    if (name === '') return
     const target = path.join(folder, name)
     if (!target.startsWith(`${folder}/`)) throw new Error('The backup names a file outside its folder')
     const size = Number.parseInt(header.toString('latin1', 124, 135), 8)
@@ -92,7 +90,6 @@ export async function untar(bytes: AsyncIterable<Uint8Array>, folder: string): P
       await file.close()
     }
     await input.exactly((block - (size % block)) % block)
-    count += 1
   }
 }
 

@@ -1,8 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { type BackupTarget, readSealed, syncFolder, syncParent, writeSealed } from './sealed.ts'
+import { measured, syncFolder } from '../kernel/files.ts'
+import { type BackupTarget, readSealed, writeSealed } from './sealed.ts'
 
 // The archive of a server's WAL: a file for each segment, whose name ends with the SHA-256 of the segment. So a segment that is archived
 // again is recognised without its key, and one that differs is refused.
@@ -30,7 +31,7 @@ export async function archiveSegment(
   const pgdata = path.dirname(path.dirname(source))
   const folder = path.join(folderOf(target, await readSystemIdentifier(pgdata)), 'wal', groupOf(segment))
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const sha256 = await checksumOf(createReadStream(source))
+  const { sha256 } = await measured(createReadStream(source))
   const found = (await readdir(folder)).find(name => name.startsWith(`${segment}-`))
   const name = `${segment}-${sha256}.gz.age`
   if (found !== undefined && found !== name)
@@ -41,7 +42,7 @@ export async function archiveSegment(
     await writeSealed(part, { bytes: createReadStream(source), recipients: target.recipients })
     await rename(part, path.join(folder, name))
     await syncFolder(folder)
-    await syncParent(folder)
+    await syncFolder(path.dirname(folder))
   } catch (error) {
     await rm(part, { force: true })
     throw error
@@ -110,17 +111,7 @@ export async function restoreSegment(
 ): Promise<boolean> {
   const archived = archive.get(segment)
   if (archived === undefined) return false
-  const hash = createHash('sha256')
-  for await (const chunk of readSealed(archived.file, identities)) {
-    hash.update(chunk)
-    await to.writeFile(chunk)
-  }
-  if (hash.digest('hex') !== archived.sha256) throw new Error(`${archived.file} is damaged`)
+  const { sha256 } = await measured(readSealed(archived.file, identities), { use: chunk => to.writeFile(chunk) })
+  if (sha256 !== archived.sha256) throw new Error(`${archived.file} is damaged`)
   return true
-}
-
-async function checksumOf(bytes: AsyncIterable<Uint8Array>): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of bytes) hash.update(chunk)
-  return hash.digest('hex')
 }

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { link, rm } from 'node:fs/promises'
 import path from 'node:path'
+import { measured, syncFolder } from '../../kernel/files.ts'
 import { type DeliveredFile, DeliveryProblem, isErrno, NotDelivered } from './delivery.ts'
-import { exists, measured, readRegular, syncFolder, writeDurably } from './files.ts'
+import { exists, readRegular, writeDurably } from './files.ts'
 
 /**
  * Writes a file that an operator carries to the bank: complete and on the disk, or not under its name. Never replaces a file. A file with

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
+import { measured, syncFolder } from '../../kernel/files.ts'
 import { type DeliveredFile, DeliveryProblem, isErrno } from './delivery.ts'
 
 // Flags for reading without following a symbolic link, and without waiting for the other end of a pipe.
@@ -27,21 +27,6 @@ export async function writeDurably(file: string, bytes: AsyncIterable<string | U
   }
 }
 
-/** Returns the checksum and size of bytes without keeping them. @param use awaited before the next chunk is read */
-export async function measured(
-  bytes: AsyncIterable<string | Uint8Array>,
-  { use = async () => undefined }: { use?: (chunk: string | Uint8Array) => Promise<void> } = {},
-): Promise<DeliveredFile> {
-  const hash = createHash('sha256')
-  let size = 0
-  for await (const chunk of bytes) {
-    hash.update(chunk)
-    size += Buffer.byteLength(chunk)
-    await use(chunk)
-  }
-  return { sha256: hash.digest('hex'), size }
-}
-
 /** Renames a file within its file system, or to a folder on the same one, and makes that survive a power cut. */
 export async function renameDurably(from: string, to: string): Promise<void> {
   try {
@@ -50,16 +35,6 @@ export async function renameDurably(from: string, to: string): Promise<void> {
     if (path.dirname(from) !== path.dirname(to)) await syncFolder(path.dirname(from))
   } catch (error) {
     throw explained(error, path.dirname(to))
-  }
-}
-
-/** Makes names that were added to a folder or removed from it survive a power cut. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, constants.O_RDONLY)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }
 

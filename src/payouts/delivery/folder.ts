@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { access, link, lstat, mkdir, opendir, readdir, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
+import { measured, syncFolder } from '../../kernel/files.ts'
 import type { Day } from '../../kernel/time.ts'
 import { encrypted } from '../../sealing/age.ts'
 import {
@@ -16,7 +17,7 @@ import {
   limits,
   refuseUnsafe,
 } from './delivery.ts'
-import { exists, measured, readRegular, renameDurably, syncFolder, writeDurably } from './files.ts'
+import { exists, readRegular, renameDurably, writeDurably } from './files.ts'
 import type { SealFile } from './sealed-file.ts'
 
 // Longer than the pause between two writes of a program that copies a file without a temporary name.

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import ssh2, { type Client, type FileEntryWithStats, type SFTPWrapper, type Stats } from 'ssh2'
 import type { Static } from 'typebox'
+import { syncFolder } from '../../kernel/files.ts'
 import type { Day } from '../../kernel/time.ts'
 import { readSecret } from '../../secret-file.ts'
 import {
@@ -18,7 +19,7 @@ import {
   limits,
   type SftpServer,
 } from './delivery.ts'
-import { exists, renameDurably, syncFolder, writeDurably } from './files.ts'
+import { exists, renameDurably, writeDurably } from './files.ts'
 import { FolderDelivery } from './folder.ts'
 import type { SealFile } from './sealed-file.ts'
 

@@ -1,10 +1,10 @@
 import type { Tx } from '../../../database/database.ts'
+import { measured } from '../../../kernel/files.ts'
 import type { Day } from '../../../kernel/time.ts'
 import type { TaskContext } from '../../../worker/task.ts'
 import * as batches from '../../books/batches.ts'
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { NotDelivered } from '../../delivery/delivery.ts'
-import { measured } from '../../delivery/files.ts'
 
 /**
  * Closes due batches and delivers approved ones. May be killed at any point and run again, also concurrently: a batch always

@@ -7,6 +7,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
+import { headerOf } from '../src/backups/tar.ts'
 import { packagesFolder } from '../src/site/packages/routes.ts'
 
 // Builds the packages that the service serves at /sdk. `npm install` runs it.
@@ -122,35 +123,17 @@ function licensesOf(modules: string[]): string {
 function packed(files: Files): Buffer {
   const entries = Object.entries(files).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const blocks = entries.flatMap(([name, content]) => [
-    tarHeader(`package/${name}`, content.length, name.startsWith('dist/midmonth.js') ? 0o755 : 0o644),
+    headerOf(`package/${name}`, {
+      type: '0',
+      bytes: content.length,
+      mode: name.startsWith('dist/midmonth.js') ? 0o755 : 0o644,
+      // The time that npm gives to every file.
+      mtimeSeconds: Date.UTC(1985, 9, 26, 8, 15) / 1_000,
+    }),
     content,
     Buffer.alloc(-content.length & 511),
   ])
   return gzipStored(Buffer.concat([...blocks, Buffer.alloc(1024)]))
-}
-
-function tarHeader(name: string, size: number, mode: number): Buffer {
-  assert(Buffer.byteLength(name) <= 100, `${name} is too long for a tar header`)
-  const header = Buffer.alloc(512)
-  const octal = (value: number, digits: number) => `${value.toString(8).padStart(digits, '0')}\0`
-  header.write(name, 0)
-  header.write(octal(mode, 7), 100)
-  header.write(octal(0, 7), 108)
-  header.write(octal(0, 7), 116)
-  header.write(octal(size, 11), 124)
-  // The time that npm gives to every file.
-  header.write(octal(Date.UTC(1985, 9, 26, 8, 15) / 1_000, 11), 136)
-  header.write(' '.repeat(8), 148)
-  header.write('0', 156)
-  header.write('ustar\x0000', 257)
-  header.write(
-    `${octal(
-      header.reduce((sum, byte) => sum + byte, 0),
-      6,
-    )} `,
-    148,
-  )
-  return header
 }
 
 const storedBytesMax = 65_535

@@ -38,9 +38,13 @@ async function* contentOf(file: FileHandle, bytes: number): AsyncGenerator<Uint8
   }
 }
 
-function headerOf(name: string, { type, bytes, mode }: { type: '0' | '5'; bytes: number; mode: number }): Buffer {
+/** @param mtimeSeconds since 1970 */
+export function headerOf(
+  name: string,
+  { type, bytes, mode, mtimeSeconds = 0 }: { type: '0' | '5'; bytes: number; mode: number; mtimeSeconds?: number },
+): Buffer {
   const header = Buffer.alloc(block)
-  if (Buffer.byteLength(name) > 100) throw new Error(`The name ${name} is too long for a backup`)
+  if (Buffer.byteLength(name) > 100) throw new Error(`The name ${name} is too long for a tar file`)
   const octal = (value: number, at: number, length: number) =>
     header.write(`${value.toString(8).padStart(length - 1, '0')}\0`, at)
   header.write(name, 0)
@@ -48,7 +52,7 @@ function headerOf(name: string, { type, bytes, mode }: { type: '0' | '5'; bytes:
   octal(0, 108, 8)
   octal(0, 116, 8)
   octal(bytes, 124, 12)
-  octal(0, 136, 12)
+  octal(mtimeSeconds, 136, 12)
   header.write(type, 156)
   header.write('ustar\x0000', 257)
   // The checksum counts its own field as blanks.

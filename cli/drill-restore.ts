@@ -7,6 +7,7 @@ import { openRestored, prepare, systemClock } from '../src/main.ts'
 import { timelineNumber } from './backup.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
+import { planAsked } from './plan-restore.ts'
 import { printResult } from './print.ts'
 import { setExitCode, terminal, writeErrorLine } from './terminal.ts'
 
@@ -19,24 +20,14 @@ export const restoreDrill = new Command('restore')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('drill restore --identity backup.key'))
   .action(async ({ identity, timeline, ...options }: { identity: string; timeline?: number; json?: boolean }) => {
-    const [{ planRestore, readRecoveredUntil }, { requireBackupTarget }, { inspectRestored }, { readIdentities }] =
-      await Promise.all([
-        import('../src/backups/restore.ts'),
-        import('../src/backups/target.ts'),
-        import('../src/backups/inspection.ts'),
-        import('../src/sealing/age.ts'),
-      ])
+    const [{ readRecoveredUntil }, { inspectRestored }] = await Promise.all([
+      import('../src/backups/restore.ts'),
+      import('../src/backups/inspection.ts'),
+    ])
     const settings = readSettings(terminal().env)
     if (settings.DATABASE_URL !== '') throw new SettingsProblem('The drill is for the embedded PostgreSQL')
-    const { dir } = requireBackupTarget(settings)
     const startedAt = systemClock()
-    const plan = await planRestore({
-      dir,
-      identities: await readIdentities(identity),
-      at: undefined,
-      backup: undefined,
-      timeline,
-    })
+    const plan = await planAsked(settings, { identity, timeline })
     writeErrorLine(`restoring the backup ${plan.backup.id} and the WAL after it, beside the data …`)
     const log = openLog('error')
     const { database, restoring } = await openRestored(settings, log, { plan, beside: true })

@@ -5,6 +5,7 @@ import { recordChange } from './actor.ts'
 import { instant, timelineNumber } from './backup.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
+import { planAsked } from './plan-restore.ts'
 import { printResult } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
 
@@ -23,24 +24,18 @@ midmonth payouts resume.
 ${examples('restore --identity backup.key', 'restore --identity backup.key --at 2026-03-31T09:55:00Z')}`,
   )
   .action(async ({ identity, at, backup: id, timeline, from, ...options }: Options) => {
-    const [{ planRestore, readRecoveredUntil }, { requireBackupTarget }, { readIdentities }, restores] =
-      await Promise.all([
-        import('../src/backups/restore.ts'),
-        import('../src/backups/target.ts'),
-        import('../src/sealing/age.ts'),
-        import('../src/payouts/books/restores.ts'),
-      ])
+    const [{ readRecoveredUntil }, restores] = await Promise.all([
+      import('../src/backups/restore.ts'),
+      import('../src/payouts/books/restores.ts'),
+    ])
     const settings = readSettings(terminal().env)
     const log = openLog('warn')
     const startedAt = performance.now()
     if (settings.DATABASE_URL !== '')
       throw new Error('Only the embedded PostgreSQL is restored by Midmonth; unset DATABASE_URL')
-    const plan = await planRestore({
-      dir: from ?? requireBackupTarget(settings).dir,
-      identities: await readIdentities(identity),
+    const plan = await planAsked(settings, {
+      ...{ identity, from, backup: id, timeline },
       at: at === undefined ? undefined : new Date(at),
-      backup: id,
-      timeline,
     })
     const { backup } = plan
     writeErrorLine(`restoring the backup ${backup.id} and the WAL after it on timeline ${plan.timeline} …`)

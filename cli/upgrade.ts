@@ -8,6 +8,7 @@ import { readPlace } from '../src/database/place.ts'
 import { type Database, openDatabase, openRestored } from '../src/main.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
+import { planAsked } from './plan-restore.ts'
 import { printResult, table } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
 
@@ -74,16 +75,7 @@ async function openCopy(options: Options): Promise<{ database: Database; remove(
     const ofCopy = { ...settings, DATABASE_URL: databaseUrl, DATABASE_OWNER_URL: '' }
     return { database: await openDatabase(ofCopy, log, { as: 'owner', mayCreate: false }), remove: () => undefined }
   }
-  const [{ planRestore }, { requireBackupTarget }, { readIdentities }] = await Promise.all([
-    import('../src/backups/restore.ts'),
-    import('../src/backups/target.ts'),
-    import('../src/sealing/age.ts'),
-  ])
-  const plan = await planRestore({
-    dir: from ?? requireBackupTarget(settings).dir,
-    identities: await readIdentities(identity ?? ''),
-    ...{ at: undefined, backup: undefined, timeline: undefined },
-  })
+  const plan = await planAsked(settings, { identity: identity ?? '', from })
   writeErrorLine(`restoring the backup ${plan.backup.id} and the WAL after it …`)
   const { database, restoring } = await openRestored(settings, log, { plan, beside: true })
   return { database, remove: () => restoring.remove() }

@@ -34,7 +34,9 @@ test('a failing step is logged and retried later, and does not stop the worker',
                         join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
                        where tasks.identifier = 'expire-intents' and run_at > now() and jobs.key is null`)
     ).rows[0]
-  await expect.poll(failed, wait).toMatchObject({ last_error: 'the task expire-intents failed', locked_at: null, attempts: 1 })
+  await expect
+    .poll(failed, wait)
+    .toMatchObject({ last_error: 'the task expire-intents failed', locked_at: null, attempts: 1 })
   // The error's message can quote values of rows. Only the serializer of `err` leaves them out, so it stands nowhere else.
   const err = expect.objectContaining({ message: 'The clock is broken' })
   expect(lines).toContainEqual(expect.objectContaining({ task: 'expire-intents', msg: 'a task failed', err }))

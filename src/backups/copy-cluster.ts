@@ -22,6 +22,7 @@ export type ClusterCopy = {
 /**
  * Copies the files of a running server by PostgreSQL's low-level API, as pg_basebackup does. The session that starts the backup ends it,
  * and if it dies, the server forgets the backup.
+ * @param work runs while no other backup does, so that it can also put the copy in its place
  * @throws Error with a sentence for the operator if another backup runs, or WAL is not archived
  */
 export async function copyCluster<Result>(
@@ -47,14 +48,13 @@ export async function copyCluster<Result>(
     if (rows[0].tablespaces > 0)
       throw new Error('The database has tablespaces outside its folder, which are not backed up')
     let segments: ReturnType<ClusterCopy['segments']> | undefined
-    const result = await work({
+    return await work({
       content: () => tar(entriesOf(client, { pgdata, label, onEnd: found => (segments = found) })),
       segments() {
         if (segments === undefined) throw new Error('The copy has not ended')
         return segments
       },
     })
-    return result
   } catch (error) {
     throw lost ?? error
   } finally {
@@ -102,13 +102,13 @@ const emptied = [
   'pg_stat_tmp',
   'pg_subtrans',
 ]
-const left =
+const skipped =
   /^(postmaster\.(pid|opts)(\.stale)?|backup_label(\.old)?|tablespace_map(\.old)?|backup_manifest|recovery\.signal|standby\.signal|current_logfiles(\.tmp)?|postgresql\.auto\.conf\.tmp|global\/pg_control)$|(^|\/)(pgsql_tmp.*|pg_internal\.init.*|t\d+_\d+(_\w+)?(\.\d+)?)$/
 
 async function* filesOf(pgdata: string, folder: string): AsyncGenerator<Entry> {
   for (const found of await readdir(path.join(pgdata, folder), { withFileTypes: true })) {
     const name = folder === '' ? found.name : `${folder}/${found.name}`
-    if (left.test(name)) continue
+    if (skipped.test(name)) continue
     if (found.isDirectory()) {
       yield { name, isFolder: true }
       if (name === 'pg_wal') yield { name: 'pg_wal/archive_status', isFolder: true }

@@ -1,4 +1,3 @@
-import { isArchivingFailing } from '../database/durability.ts'
 import { inWords } from '../kernel/money.ts'
 import { ago, countOf, duration } from '../kernel/text.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
@@ -6,7 +5,7 @@ import { restoreInWords } from '../payouts/books/restores.ts'
 import { overdueInWords } from '../retention/retention.ts'
 import { backupOverdue } from './overdue.ts'
 import { progressInWords } from './progress.ts'
-import { asynchronousInWords } from './server-checks.ts'
+import { asynchronousInWords, failingArchiveInWords } from './server-checks.ts'
 import type { Asked, StatusFacts } from './status-facts.ts'
 import { stopInWords } from './stops.ts'
 
@@ -53,6 +52,7 @@ export function attentionOf(facts: StatusFacts, { retention, now }: Asked): Atte
   const backup = backupOverdue({ ...facts, now })
   const retentionSentence = overdueInWords(facts.overdueKinds, retention)
   const asynchronous = asynchronousInWords(facts)
+  const failingArchive = failingArchiveInWords(facts.archiving)
   const stuck = payouts.held.stuck + payouts.submitted.stuck
   const all = [
     facts.restore !== undefined &&
@@ -132,10 +132,8 @@ export function attentionOf(facts: StatusFacts, { retention, now }: Asked): Atte
           notice: `${id} is paused; resume it with midmonth partner resume`,
         }),
     ),
-    isArchivingFailing(facts.archiving) &&
-      one('failingArchive', {
-        sentence: `The server’s last attempt to archive its WAL, at ${facts.archiving.failedAt?.toISOString()}, failed; see docs/operations/runbooks/archiving-failed.md`,
-      }),
+    failingArchive !== undefined &&
+      one('failingArchive', { sentence: `${failingArchive}; see docs/operations/runbooks/archiving-failed.md` }),
     backup !== undefined &&
       one('overdueBackup', { sentence: `${backup}; run midmonth backup recorded after each backup` }),
     asynchronous !== undefined && one('asynchronousReplicas', { sentence: asynchronous }),

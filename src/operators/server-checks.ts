@@ -138,6 +138,12 @@ export function asynchronousInWords({
   return `${subject} asynchronous: after a failover, withdrawals that were acknowledged or paid may be missing; see docs/operations/high-availability.md`
 }
 
+/** The warning about an archive of the WAL that fails; undefined if it does not. */
+export function failingArchiveInWords(archiving: Archiving): string | undefined {
+  if (!isArchivingFailing(archiving)) return undefined
+  return `The server’s last attempt to archive its WAL, at ${archiving.failedAt?.toISOString()}, failed`
+}
+
 function keyOf(name: string, copies: readonly KeyCopy[]): Finds {
   const stale = copies.filter(({ isComplete }) => !isComplete)
   if (stale.length > 0)
@@ -169,19 +175,17 @@ function journalOf({ place, unrecorded, fault }: NonNullable<Facts['erasureJourn
 }
 
 function archivingOf(archiving: Archiving): Finds {
-  const { isOn, archivedAt, failedAt } = archiving
+  const { isOn, archivedAt } = archiving
   if (!isOn)
     return hint({
       sentence:
         'The server archives no WAL, so a restore loses what was committed after the last backup; restore one before going live',
       command: null,
     })
-  const isFailing = isArchivingFailing(archiving)
-  if (!isFailing && archivedAt !== null) return null
+  const failing = failingArchiveInWords(archiving)
+  if (failing === undefined && archivedAt !== null) return null
   return warning({
-    sentence: isFailing
-      ? `The server’s last attempt to archive its WAL, at ${failedAt?.toISOString()}, failed`
-      : 'The server is set to archive its WAL, but has archived nothing yet',
+    sentence: failing ?? 'The server is set to archive its WAL, but has archived nothing yet',
     command: 'psql "$DATABASE_OWNER_URL" --command "select * from pg_stat_archiver"',
   })
 }

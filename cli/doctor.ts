@@ -1,18 +1,18 @@
 import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
-import { inspectJournal } from '../src/erasure/erasure.ts'
-import { retentionOf } from '../src/kernel/retention.ts'
-import { openDatabase, readRails, reasonOf, systemClock } from '../src/main.ts'
-import { readBooks } from '../src/operators/books.ts'
+import { readBooks } from '../src/diagnosis/books.ts'
 import {
   checkRails,
   type DatabaseFacts,
   type DatabaseFault,
   type Finding,
   type SettingsFacts,
-} from '../src/operators/finding.ts'
-import { diagnose } from '../src/operators/findings.ts'
+} from '../src/diagnosis/finding.ts'
+import { diagnose } from '../src/diagnosis/findings.ts'
+import { inspectJournal } from '../src/erasure/erasure.ts'
+import { retentionOf } from '../src/kernel/retention.ts'
+import { openDatabase, readRails, reasonOf, systemClock } from '../src/main.ts'
 import { openSealer } from '../src/sealing/installation-keys.ts'
 import { describeKey } from '../src/sealing/key-providers.ts'
 import { examples } from './help.ts'

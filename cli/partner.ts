@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander'
 import type { Partner, PartnerId } from '../packages/console/src/generated/operator.ts'
-import { stopInWords } from '../src/operators/stops.ts'
 import { type Setting, settings } from '../src/partners/settings.ts'
+import { stopInWords } from '../src/partners/stops.ts'
 import { day, name, whole } from './arguments.ts'
 import { inTable } from './float-table.ts'
 import { addServerOptions, allOf, OperatorCommand, withOperators } from './operator-client.ts'

@@ -6,7 +6,7 @@ import type { Settings } from '../src/config.ts'
 import { ago, duration, snakeCase } from '../src/kernel/text.ts'
 import { within } from '../src/kernel/within.ts'
 import type { Database } from '../src/main.ts'
-import { stopInWords } from '../src/operators/stops.ts'
+import { stopInWords } from '../src/partners/stops.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
@@ -123,7 +123,7 @@ class StatusHere implements Source {
     const [{ openDatabase, readRails, requireSchema, systemClock }, ...modules] = await Promise.all([
       import('../src/main.ts'),
       import('../src/partners/partners.ts'),
-      import('../src/operators/status.ts'),
+      import('../src/diagnosis/status.ts'),
       import('../src/operators/installation-schema.ts'),
       import('../src/kernel/retention.ts'),
     ])

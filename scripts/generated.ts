@@ -7,13 +7,13 @@ import { Settings } from '../src/config.ts'
 import { documentText } from '../src/contract/document-text.ts'
 import { exampleIssue } from '../src/contract/refusals.ts'
 import type { Databases } from '../src/database/connect.ts'
+import { installationMetrics } from '../src/diagnosis/installation-metrics.ts'
 import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
 import { type ProblemName, problems } from '../src/kernel/errors.ts'
 import { exampleId } from '../src/kernel/ids.ts'
 import { retentionKinds } from '../src/kernel/retention.ts'
 import { systemClock } from '../src/main.ts'
 import { processMetrics } from '../src/metrics/process-metrics.ts'
-import { installationMetrics } from '../src/operators/installation-metrics.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
 import { createKeys, Sealer } from '../src/sealing/sealer.ts'
 import type { Tier } from '../src/tiers/rules.ts'
@@ -249,7 +249,7 @@ function metricsTable(): string {
     ].join('\n')
   return `# Metrics
 
-Generated from src/metrics/process-metrics.ts and src/operators/installation-metrics.ts by \`npm run generate\`. Do not edit.
+Generated from src/metrics/process-metrics.ts and src/diagnosis/installation-metrics.ts by \`npm run generate\`. Do not edit.
 
 [Running Midmonth](../operations/running.md) says where \`GET /metrics\` is served. Names that end with \`_total\` are counters, and
 \`midmonth_http_request_duration_seconds\`, \`midmonth_batch_commands\` and \`midmonth_task_duration_seconds\` are histograms; the others are

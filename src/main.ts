@@ -478,7 +478,7 @@ async function openMetrics(
   { settings, token, now }: { settings: Settings; token: string; now: Clock },
 ): Promise<MetricsSource> {
   const { ProcessMetrics } = await import('./metrics/process-metrics.ts')
-  const { exposeInstallation } = await import('./operators/installation-metrics.ts')
+  const { exposeInstallation } = await import('./diagnosis/installation-metrics.ts')
   const retention = retentionOf(settings)
   return {
     process: new ProcessMetrics(pools),

@@ -11,7 +11,7 @@ import { userTasks } from './users/tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 import type { Tasks } from './worker/task.ts'
 
-export { noticeTasks } from './operators/tasks.ts'
+export { noticeTasks } from './diagnosis/tasks.ts'
 export { payoutTasks } from './payouts/tasks.ts'
 export { retentionTasks } from './retention/tasks.ts'
 export { auditTasks as longTasks } from './verification/tasks.ts'

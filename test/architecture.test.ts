@@ -45,6 +45,7 @@ const slices = [
   'bank-accounts',
   'closing',
   'data-export',
+  'diagnosis',
   'erasure',
   'fees',
   'float',
@@ -546,7 +547,7 @@ test('the commands of operators load only settings, operations and words, but fo
     // The values that options accept.
     /^src\/(audit-log\/actions|partners\/api-keys|partners\/settings|payouts\/books\/batch-lifecycle|tiers\/terms)\.ts$/,
     // Words for what operations respond.
-    /^src\/operators\/(progress|stops)\.ts$/,
+    /^src\/(diagnosis\/progress|partners\/stops)\.ts$/,
   ]
   const loaded = modules
     .filter(({ file }) => /^cli\/[^/]+$/.test(file) && file !== 'cli/contract.ts')

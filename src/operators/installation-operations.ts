@@ -1,15 +1,15 @@
 import { Type } from 'typebox'
+import { readBooks } from '../diagnosis/books.ts'
+import { checkRails } from '../diagnosis/finding.ts'
+import { diagnose } from '../diagnosis/findings.ts'
+import { readStatus } from '../diagnosis/status.ts'
 import { inspectJournal } from '../erasure/erasure.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { namedObject, strict } from '../kernel/schemas.ts'
 import { GivenInstant, Instant, parseInstant } from '../kernel/time.ts'
-import { readBooks } from './books.ts'
-import { checkRails } from './finding.ts'
-import { diagnose } from './findings.ts'
 import { Findings, Status, statusOnWire } from './installation-schema.ts'
 import type { InstallationContext } from './operation-context.ts'
-import { readStatus } from './status.ts'
 
 const operation = operationsOn<InstallationContext>().operationWith({ tag: 'Operations', isForOperators: true })
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { bankOf, type Status as FoundStatus } from '../diagnosis/status.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, SignedMoney, WireMoney } from '../kernel/money.ts'
 import { Count, namedObject, nullable, wordOf } from '../kernel/schemas.ts'
@@ -7,7 +8,6 @@ import { removedKinds } from '../retention/retention.ts'
 import { AccountDifferences } from './float-schema.ts'
 import { stops } from './partner-schema.ts'
 import { ImportingFile } from './payout-schema.ts'
-import { bankOf, type Status as FoundStatus } from './status.ts'
 
 const Unfinished = namedObject('UnfinishedWithdrawals', { count: Count, oldest: InstantOrNull, stuck: Count })
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { installationMetrics } from '../../src/diagnosis/installation-metrics.ts'
 import { ProcessMetrics } from '../../src/metrics/process-metrics.ts'
-import { installationMetrics } from '../../src/operators/installation-metrics.ts'
 import { alerts, hasPrometheus, metricsIn, promtool, queries, rulesFile, ruleTestsFile } from './prometheus-files.ts'
 
 const root = new URL('../../', import.meta.url)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { Finding } from '../../src/operators/finding.ts'
+import type { Finding } from '../../src/diagnosis/finding.ts'
 import { keySettings } from '../harness/installation-key.ts'
 import {
   type Environment,

@@ -6,6 +6,8 @@ import type { Currency } from '../kernel/money.ts'
 import type { Retention } from '../kernel/retention.ts'
 import { listFailing } from '../notices/notices.ts'
 import { listStates, type Mode } from '../partners/partners.ts'
+import { readStops } from '../partners/read-stops.ts'
+import type { Stop } from '../partners/stops.ts'
 import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
@@ -16,8 +18,6 @@ import * as inspection from '../withdrawals/inspection.ts'
 import { listWorkers } from '../worker/heartbeats.ts'
 import { readQueue } from '../worker/queue.ts'
 import { readOverdue } from './overdue.ts'
-import { readStops } from './partner-view.ts'
-import type { Stop } from './stops.ts'
 
 const limits = {
   // One neglected account must not hide everything else.

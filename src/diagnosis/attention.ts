@@ -1,5 +1,6 @@
 import { inWords } from '../kernel/money.ts'
 import { ago, countOf, duration } from '../kernel/text.ts'
+import { stopInWords } from '../partners/stops.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
 import { restoreInWords } from '../payouts/books/restores.ts'
 import { overdueInWords } from '../retention/retention.ts'
@@ -7,7 +8,6 @@ import { backupOverdue } from './overdue.ts'
 import { progressInWords } from './progress.ts'
 import { asynchronousInWords, failingArchiveInWords } from './server-checks.ts'
 import type { Asked, StatusFacts } from './status-facts.ts'
-import { stopInWords } from './stops.ts'
 
 const limits = {
   // A running worker picks up due tasks within a second or two.

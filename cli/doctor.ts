@@ -1,7 +1,6 @@
 import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
-import { readBooks } from '../src/diagnosis/books.ts'
 import {
   checkRails,
   type DatabaseFacts,
@@ -9,6 +8,7 @@ import {
   type Finding,
   type SettingsFacts,
 } from '../src/diagnosis/finding.ts'
+import { readFindingFacts } from '../src/diagnosis/finding-facts.ts'
 import { diagnose } from '../src/diagnosis/findings.ts'
 import { inspectJournal } from '../src/erasure/erasure.ts'
 import { retentionOf } from '../src/kernel/retention.ts'
@@ -95,7 +95,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
         isEmbedded: settings.DATABASE_URL === '',
         installationKey: { name, fault },
         erasureJournal: await inspectJournal(tx, erasures),
-        ...(await readBooks(tx, { mode: settings.MIDMONTH_MODE, retention: retentionOf(settings), now })),
+        ...(await readFindingFacts(tx, { mode: settings.MIDMONTH_MODE, retention: retentionOf(settings), now })),
       }))
   } finally {
     await close()

@@ -4,9 +4,8 @@ import { stopInWords } from '../partners/stops.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
 import { restoreInWords } from '../payouts/books/restores.ts'
 import { overdueInWords } from '../retention/retention.ts'
-import { backupOverdue } from './overdue.ts'
 import { progressInWords } from './progress.ts'
-import { asynchronousInWords, failingArchiveInWords } from './server-checks.ts'
+import { asynchronousInWords, backupOverdue, failingArchiveInWords } from './server-checks.ts'
 import type { Asked, StatusFacts } from './status-facts.ts'
 
 const limits = {

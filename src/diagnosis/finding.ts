@@ -1,20 +1,7 @@
-import type { Archiving, Replication } from '../database/durability.ts'
-import type * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
-import type { listValidKeys } from '../partners/api-keys.ts'
 import type { Mode, PartnerState } from '../partners/partners.ts'
-import type { Batch } from '../payouts/books/batches.ts'
-import type { Brake } from '../payouts/books/brakes.ts'
-import type { Difference } from '../payouts/books/exceptions.ts'
-import type { BegunImport } from '../payouts/books/import.ts'
-import type { RailHold } from '../payouts/books/rail-holds.ts'
-import type { Restore } from '../payouts/books/restores.ts'
 import type { Rail, RailFinding } from '../payouts/channels/rail.ts'
-import type { KeyCopy } from '../sealing/key-copies.ts'
-import type { listInstant } from '../tiers/tiers.ts'
-import type { Verification } from '../verification/verifications.ts'
-import type { listHealth } from '../webhooks/webhooks.ts'
-import type { Overdue } from './overdue.ts'
+import type { FindingFacts } from './finding-facts.ts'
 
 /** `missing`: until it is done, live mode cannot pay, or cannot pay every partner's members. `hint`: this program cannot check it. */
 type Level = 'missing' | 'warning' | 'hint' | 'ok'
@@ -47,48 +34,14 @@ export async function checkRails(rails: readonly Rail[]): Promise<CheckedRail[]>
   return await Promise.all(rails.map(async rail => ({ ...rail, findings: await rail.check() })))
 }
 
-/** The facts from the database at one moment. */
-export type DatabaseFacts = {
+/** The facts from the database at one moment, and of its keys and journal. */
+export type DatabaseFacts = FindingFacts & {
   isEmbedded: boolean
   /** The installation’s key and its place, and why it does not open what this database has sealed. */
   installationKey: { name: string; fault: string | undefined }
-  /** The keys that open this database. */
-  keyCopies: readonly KeyCopy[]
-  /** Members who were restored without their keys. */
-  membersWithoutKeys: number
   /** Where the journal of erasures is, how many erasures it lacks that the database knows, and why it cannot be read. */
   erasureJournal: { place: string; unrecorded: number; fault: string | undefined } | undefined
-  /** The rights of the program's role beyond those it needs. */
-  excess: string | undefined
-  archiving: Archiving
-  replication: Replication
-  /** The migrations whose last steps wait until no older program runs. */
-  toContract: readonly string[]
-  /** The default partitions with rows. */
-  defaultPartitions: readonly string[]
-  partners: readonly PartnerState[]
-  floats: readonly Awaited<ReturnType<typeof float.listAll>>[number][]
-  /** The tiers that ask for instant payouts. */
-  instantTiers: Awaited<ReturnType<typeof listInstant>>
-  keys: Awaited<ReturnType<typeof listValidKeys>>
-  endpoints: Awaited<ReturnType<typeof listHealth>>
-  workersAlive: number
-  /** Operators who can sign in to the console. */
-  operators: number
-  /** Batches that are not settled, newest first. */
-  batches: readonly Batch[]
-  heldRails: readonly RailHold[]
-  brakes: readonly Brake[]
-  /** The restore after which the banks are not compared yet. */
-  restore: Restore | undefined
-  openExceptions: number
-  /** Bank files that are partly imported. */
-  importing: readonly BegunImport[]
-  /** The differences in the bank’s statements. */
-  differences: readonly Difference[]
-  /** The last verification of the books by the worker that has ended. */
-  verification: Verification | undefined
-} & Overdue
+}
 
 /** Why the database cannot be inspected, and what to do. */
 export type DatabaseFault = Pick<Finding, 'sentence' | 'command'>

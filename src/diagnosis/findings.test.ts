@@ -33,7 +33,7 @@ const database: DatabaseFacts = {
   instantTiers: [],
   keys: [],
   endpoints: [],
-  workersAlive: 1,
+  workers: [{ workerId: 'wrk_1', host: 'a', processId: 1, startedAt: now, beatAt: now, isAlive: true }],
   operators: 2,
   batches: [],
   heldRails: [],

@@ -1,25 +1,19 @@
 import assert from 'node:assert/strict'
 import { Gauge, Registry } from 'prom-client'
-import { readLastBackup } from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
-import { isArchivingFailing, readArchiving, readReplication } from '../database/durability.ts'
+import { isArchivingFailing } from '../database/durability.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
-import * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
 import { listFailing } from '../notices/notices.ts'
-import { listStates, type Mode } from '../partners/partners.ts'
+import type { Mode } from '../partners/partners.ts'
 import * as batches from '../payouts/books/batches.ts'
-import { listBrakes } from '../payouts/books/brakes.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
-import { listBegun } from '../payouts/books/import.ts'
-import { findRestore } from '../payouts/books/restores.ts'
-import { findOverdue } from '../retention/retention.ts'
 import { findLastEnded } from '../verification/verifications.ts'
 import { readSeals } from '../verification/verify.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
 import * as inspection from '../withdrawals/inspection.ts'
-import { listWorkers } from '../worker/heartbeats.ts'
 import { readTasks } from '../worker/queue.ts'
+import { readFacts } from './facts.ts'
 
 type Asked = { mode: Mode; retention: Retention; now: Date }
 
@@ -29,7 +23,7 @@ const limits = {
   differencesMax: 100,
 }
 
-async function readFacts(db: Reader, { retention, now }: Asked) {
+async function readGaugeFacts(db: Reader, { retention, now }: Asked) {
   const { rows } = await sql<{ bytes: bigint; at: Date }>`
     select pg_database_size(current_database()) as bytes, clock_timestamp() as at`.execute(db)
   const [database] = rows
@@ -37,33 +31,22 @@ async function readFacts(db: Reader, { retention, now }: Asked) {
   return {
     databaseBytes: Number(database.bytes),
     clockOffsetMs: now.getTime() - database.at.getTime(),
-    replication: await readReplication(db),
-    archiving: await readArchiving(db),
+    ...(await readFacts(db, { retention, differencesMax: limits.differencesMax, now })),
     defaultPartitions: await defaultPartitionsInUse(db),
-    workers: await listWorkers(db),
     queue: await readTasks(db, now),
     withdrawals: await inspection.countUnfinished(db, now),
     withdrawalsByRail: await inspection.countUnpaidByRail(db),
     batches: await batches.countUnsettled(db),
     batchesToApprove: await batches.countWaiting(db),
-    openExceptions: await exceptions.countOpen(db),
     oldestExceptionAt: await exceptions.findOldestOpen(db),
-    differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
-    importing: await listBegun(db),
-    brakes: await listBrakes(db),
-    restore: await findRestore(db),
-    floats: await float.listAll(db),
-    partners: await listStates(db),
     endpoints: await webhooks.listHealth(db),
     seals: await readSeals(db),
     verification: await findLastEnded(db),
-    lastBackupAt: await readLastBackup(db),
     failingNotices: await listFailing(db),
-    overdueKinds: await findOverdue(db, { retention, now }),
   }
 }
 
-type Facts = Awaited<ReturnType<typeof readFacts>>
+type Facts = Awaited<ReturnType<typeof readGaugeFacts>>
 
 type Sample = { labels?: Record<string, string>; value: number }
 
@@ -345,7 +328,7 @@ export async function exposeInstallation(db: Db, asked: Asked): Promise<string> 
     .transaction()
     .setIsolationLevel('repeatable read')
     .setAccessMode('read only')
-    .execute(tx => readFacts(tx, asked))
+    .execute(tx => readGaugeFacts(tx, asked))
   const registry = new Registry()
   for (const { name, help, labels = [], of } of gauges) {
     const samples = of(facts, asked)

@@ -4,7 +4,11 @@ import type { Mode } from '../partners/partners.ts'
 import { overdueInWords } from '../retention/retention.ts'
 import type { KeyCopy } from '../sealing/key-copies.ts'
 import { type Check, type Facts, type Finds, hint, missing, warning } from './finding.ts'
-import { backupOverdue } from './overdue.ts'
+
+const limits = {
+  // A daily backup, and two hours for it to be taken.
+  backupAgeMsMax: 26 * 3_600_000,
+}
 
 /** The database, its role and its backups. */
 export const serverChecks: readonly Check<Facts>[] = [
@@ -124,6 +128,22 @@ export const serverChecks: readonly Check<Facts>[] = [
   },
   { name: 'archiving', find: ({ archiving }) => archivingOf(archiving), fine: archivingInWords },
 ]
+
+/** The warning about the backups of a live installation; undefined if the last backup is recent. */
+export function backupOverdue({
+  mode,
+  lastBackupAt,
+  now,
+}: {
+  mode: Mode
+  lastBackupAt: Date | null
+  now: Date
+}): string | undefined {
+  if (mode !== 'live') return undefined
+  if (lastBackupAt === null) return 'No backup has been recorded'
+  if (now.getTime() - lastBackupAt.getTime() <= limits.backupAgeMsMax) return undefined
+  return `The last recorded backup was taken at ${lastBackupAt.toISOString()}, more than a day ago`
+}
 
 /** The warning about a live installation whose commits wait for none of its replicas; undefined if they do, or there is none. */
 export function asynchronousInWords({

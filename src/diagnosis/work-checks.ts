@@ -21,11 +21,11 @@ const limits = {
 export const workChecks: readonly Check<Facts>[] = [
   {
     name: 'workers',
-    find: ({ workersAlive }) =>
-      workersAlive > 0
+    find: ({ workers }) =>
+      workers.some(({ isAlive }) => isAlive)
         ? null
         : missing({ sentence: 'No worker is running, so nothing is paid', command: 'midmonth start --worker' }),
-    fine: ({ workersAlive }) => `${countOf(workersAlive, 'worker')} running`,
+    fine: ({ workers }) => `${countOf(workers.filter(({ isAlive }) => isAlive).length, 'worker')} running`,
   },
   {
     name: 'restore',

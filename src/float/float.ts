@@ -39,7 +39,8 @@ async function select(db: Reader, where: ReturnType<typeof sql>): Promise<(Float
   const sums = ledger.floatSums({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })
   const { rows } = await sql<Float & { partnerId: string }>`
     select c.partner_id, c.currency, s.float, s.pending, s.float - s.pending as free, f.floor, f.low_since,
-           ${ledger.operatorCosts({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })} as uncovered
+           case when exists (select from float_costs k where k.partner_id = c.partner_id and k.currency = c.currency)
+                then ${ledger.operatorCosts({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })} else 0 end as uncovered
       from (select partner_id, currency from tiers ${where}
              union select partner_id, currency from float_limits ${where}) c
       left join float_limits f on f.partner_id = c.partner_id and f.currency = c.currency
@@ -355,32 +356,6 @@ export async function updateLowAlert(
     data: { free: toWire({ amount: free, currency }), floor: toWire({ amount: limit.floor, currency }) },
     now,
   })
-}
-
-/** Lists the floats of all partners that are below their floor. */
-export async function listLow(
-  db: Reader,
-): Promise<{ partnerId: string; currency: Currency; free: bigint; floor: bigint; lowSince: Date | null }[]> {
-  const sums = ledger.floatSums({ partnerId: sql`f.partner_id`, currency: sql`f.currency` })
-  const { rows } = await sql<Awaited<ReturnType<typeof listLow>>[number]>`
-    select f.partner_id, f.currency, s.float - s.pending as free, f.floor, f.low_since
-      from float_limits f cross join lateral (${sums}) s
-     where s.float - s.pending < f.floor
-     order by 1, 2`.execute(db)
-  return rows
-}
-
-/** Lists, by float, the costs that the operator bears and has not covered. */
-export async function listUncovered(
-  db: Reader,
-): Promise<{ partnerId: string; currency: Currency; uncovered: bigint }[]> {
-  const costs = ledger.operatorCosts({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })
-  const { rows } = await sql<Awaited<ReturnType<typeof listUncovered>>[number]>`
-    select partner_id, currency, uncovered
-      from (select c.partner_id, c.currency, ${costs} as uncovered
-              from (select distinct partner_id, currency from float_costs) c) all_costs
-     where uncovered > 0 order by 1, 2`.execute(db)
-  return rows
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { readBooks } from '../diagnosis/books.ts'
 import { checkRails } from '../diagnosis/finding.ts'
+import { readFindingFacts } from '../diagnosis/finding-facts.ts'
 import { diagnose } from '../diagnosis/findings.ts'
 import { readStatus } from '../diagnosis/status.ts'
 import { inspectJournal } from '../erasure/erasure.ts'
@@ -37,7 +37,7 @@ const getFindings = operation({
         // Without its key this process would not have started.
         installationKey: { name: keyName, fault: undefined },
         erasureJournal: erasures && (await inspectJournal(reader, erasures)),
-        ...(await readBooks(reader, { ...installation, mode, now })),
+        ...(await readFindingFacts(reader, { ...installation, mode, now })),
       },
     )
     const state = findings.some(({ level }) => level === 'missing') ? 'notReady' : 'ready'

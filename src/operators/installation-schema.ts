@@ -74,25 +74,10 @@ export const Findings = namedObject('Findings', {
 const schemaInWords = (toContract: string[]) =>
   ['up to date', ...(toContract.length > 0 ? [`to contract: ${toContract.join(', ')}`] : [])].join('; ')
 
-/** The status as JSON. Brakes, restores, the archive, costs to cover, overdue removals and replicas are among what needs attention. */
-export function statusOnWire({
-  now,
-  postgres,
-  toContract,
-  mode,
-  rails,
-  workers,
-  lowFloats,
-  attention,
-  brakes: _brakes,
-  restore: _restore,
-  archiving: _archiving,
-  uncovered: _uncovered,
-  overdueKinds: _overdueKinds,
-  failingNotices: _failingNotices,
-  replication: _replication,
-  ...status
-}: FoundStatus) {
+/** The status as JSON. Its other facts are among what needs attention. */
+export function statusOnWire({ now, attention, postgres, toContract, mode, rails, ...status }: FoundStatus) {
+  const { workers, queue, batchesToApprove, openExceptions, lastBackupAt, removals } = status
+  const { importing, differences, payouts, lowFloats, partners, stopped } = status
   return {
     state: attention.length === 0 ? 'fine' : 'needsAttention',
     attention: attention.map(({ sentence }) => sentence),
@@ -102,10 +87,12 @@ export function statusOnWire({
     bank: bankOf({ mode, rails }),
     rails: rails.map(({ name, currency }) => ({ name, currency })),
     workers: workers.map(({ workerId: id, beatAt: lastSeenAt, ...worker }) => ({ id, ...worker, lastSeenAt })),
-    lowFloats: lowFloats.map(({ currency, free, floor, ...low }) => ({
-      ...low,
+    ...{ queue, batchesToApprove, openExceptions, lastBackupAt, removals, importing, differences, payouts },
+    lowFloats: lowFloats.map(({ partnerId, lowSince, free, floor, currency }) => ({
+      ...{ partnerId, lowSince },
       ...allToWire({ free, floor }, currency),
     })),
-    ...status,
+    partners: partners.length,
+    stopped,
   }
 }

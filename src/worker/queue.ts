@@ -34,11 +34,3 @@ export async function listFailed(
      order by updated_at desc limit ${failedMax}`.execute(db)
   return rows
 }
-
-/** The queue as a whole. @property oldestDueAt when the oldest due task became due; null if none is due */
-export type Queue = Pick<QueuedTasks, 'givenUp'> & { due: number; oldestDueAt: Date | null }
-
-export async function readQueue(db: Reader, now: Date): Promise<Queue> {
-  const { due, givenUp } = await readTasks(db, now)
-  return { due: due.reduce((sum, { count }) => sum + count, 0), oldestDueAt: due[0]?.oldestAt ?? null, givenUp }
-}

@@ -1,27 +1,20 @@
 import type { Reader } from '../database/database.ts'
-import { readArchiving, readReplication } from '../database/durability.ts'
 import { describeExcess } from '../database/grants.ts'
 import { readSchemaState } from '../database/migrations.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
-import * as float from '../float/float.ts'
 import type { Retention } from '../kernel/retention.ts'
 import { countMembersWithoutKeys } from '../members/key-checks.ts'
 import { listValidKeys } from '../partners/api-keys.ts'
-import { checkMode, listStates, type Mode } from '../partners/partners.ts'
+import { checkMode, type Mode } from '../partners/partners.ts'
 import { unansweredStatuses, unsentStatuses } from '../payouts/books/batch-lifecycle.ts'
 import * as batches from '../payouts/books/batches.ts'
-import { listBrakes } from '../payouts/books/brakes.ts'
-import * as exceptions from '../payouts/books/exceptions.ts'
-import { listBegun } from '../payouts/books/import.ts'
 import * as railHolds from '../payouts/books/rail-holds.ts'
-import { findRestore } from '../payouts/books/restores.ts'
 import { listCopies } from '../sealing/key-copies.ts'
 import { listInstant } from '../tiers/tiers.ts'
 import { countOperators } from '../users/users.ts'
 import * as verifications from '../verification/verifications.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
-import { listWorkers } from '../worker/heartbeats.ts'
-import { readOverdue } from './overdue.ts'
+import { readFacts } from './facts.ts'
 
 const limits = {
   differencesMax: 20,
@@ -29,26 +22,34 @@ const limits = {
   batchesMax: 200,
 }
 
+/** The facts in the database behind the findings. */
+export type FindingFacts = Awaited<ReturnType<typeof readFindingFacts>>
+
 /**
  * Reads the facts behind the findings in a transaction with one snapshot, so that they agree with each other.
  * @throws Error with a message for the operator if the database belongs to the other mode
  */
-export async function readBooks(db: Reader, { mode, retention, now }: { mode: Mode; retention: Retention; now: Date }) {
+export async function readFindingFacts(
+  db: Reader,
+  { mode, retention, now }: { mode: Mode; retention: Retention; now: Date },
+) {
   await checkMode(db, mode)
   return {
+    ...(await readFacts(db, { retention, differencesMax: limits.differencesMax, now })),
+    /** The keys that open this database. */
     keyCopies: await listCopies(db),
     membersWithoutKeys: await countMembersWithoutKeys(db),
+    /** The rights of the program's role beyond those it needs. */
     excess: await describeExcess(db),
-    archiving: await readArchiving(db),
-    replication: await readReplication(db),
+    /** The migrations whose last steps wait until no older program runs. */
     toContract: (await readSchemaState(db)).toContract,
+    /** The default partitions with rows. */
     defaultPartitions: await defaultPartitionsInUse(db),
-    partners: await listStates(db),
-    floats: await float.listAll(db),
+    /** The tiers that ask for instant payouts. */
     instantTiers: await listInstant(db),
     keys: await listValidKeys(db, { mode, now }),
     endpoints: await webhooks.listHealth(db),
-    workersAlive: (await listWorkers(db)).filter(({ isAlive }) => isAlive).length,
+    /** Operators who can sign in to the console. */
     operators: await countOperators(db),
     // Read separately, so that many sent batches, for example of an API, do not hide a waiting one.
     batches: [
@@ -56,12 +57,7 @@ export async function readBooks(db: Reader, { mode, retention, now }: { mode: Mo
       ...(await batches.list(db, { statuses: unansweredStatuses, take: limits.batchesMax })),
     ],
     heldRails: await railHolds.list(db),
-    brakes: await listBrakes(db),
-    restore: await findRestore(db),
-    openExceptions: await exceptions.countOpen(db),
-    importing: await listBegun(db),
-    differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
-    ...(await readOverdue(db, { retention, now })),
+    /** The last verification of the books by the worker that has ended. */
     verification: await verifications.findLastEnded(db),
   }
 }

@@ -3,7 +3,10 @@ import pg from 'pg'
 import { snakeCase } from '../kernel/text.ts'
 import { type Reader, sql } from './database.ts'
 import { readableQueueColumns, readColumns } from './read-columns.ts'
+import { isSpread } from './spread.ts'
+import { type TablePlace, tablePlaces } from './table-places.ts'
 import { type TableRule, tableRules } from './table-rules.ts'
+import type { DB } from './tables.ts'
 
 // The rights of each database role. The owner role runs migrations and nothing else, the app role runs the program, and the
 // read role is for operators who query the database.
@@ -63,10 +66,12 @@ type Session = {
   securedTables: string[]
   /** The columns of each table of the program outside its primary key. */
   columns: { readonly [table: string]: string[] }
+  /** Whether the tables are spread over nodes, which know no rights to single columns. */
+  isSpread: boolean
 }
 
 async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Session> {
-  const { rows } = await client.query<Session>(
+  const { rows } = await client.query<Omit<Session, 'isSpread'>>(
     `select current_database() as database,
             (select rolcreaterole or rolsuper from pg_roles where rolname = current_user) as "mayCreateRoles",
             (select pg_has_role(datdba, 'usage') from pg_database where datname = current_database()) as "ownsDatabase",
@@ -92,7 +97,7 @@ async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Ses
   )
   const [session] = rows
   if (session === undefined) throw new Error('PostgreSQL returned no session details')
-  return session
+  return { ...session, isSpread: await isSpread(client) }
 }
 
 const readRoleOf = ({ database }: Session) => `${database}_read`
@@ -112,9 +117,12 @@ function appGrants({ name }: AppRole, session: Session, mayRevoke: boolean): str
   return [
     ...baseGrants(role, session, { mayRevoke, onDatabase: 'connect, temporary' }),
     `grant select on ${[...ownTables, ...session.queueTables].join(', ')} to ${role}`,
-    ...Object.entries<TableRule>(tableRules).flatMap(([table, rule]) => {
+    ...(Object.entries(tableRules) as [keyof DB, TableRule][]).flatMap(([table, rule]) => {
       const name = snakeCase(table)
-      return rightsUnder(rule, session.columns[name] ?? []).map(right => `grant ${right} on public.${name} to ${role}`)
+      const rights = rightsUnder(rule, session.columns[name] ?? [])
+      return (session.isSpread ? rightsOnNodes(rights, tablePlaces[table]) : rights).map(
+        right => `grant ${right} on public.${name} to ${role}`,
+      )
     }),
     `grant execute on function public.analyze_tables(text[]) to ${role}`,
     // Removes old addresses from the audit log, and nothing else.
@@ -152,16 +160,26 @@ function rightsUnder(rule: TableRule, columns: readonly string[]): string[] {
   return ['insert', `update (${changes.join(', ')})`, ...(rule.deletable ? ['delete'] : [])]
 }
 
+// Nodes know no rights to single columns, and write to a reference table in turn only for who may update it.
+function rightsOnNodes(rights: readonly string[], place: TablePlace): readonly string[] {
+  if (place === 'local' || rights.length === 0) return rights
+  const whole = rights.map(right => right.replace(/ \(.*/, ''))
+  return place === 'reference' && !whole.includes('update') ? [...whole, 'update'] : whole
+}
+
 function readGrants(session: Session, mayRevoke: boolean): string[] {
   if (!session.hasRead && !session.mayCreateRoles) return []
   const role = pg.escapeIdentifier(readRoleOf(session))
   return [
     ...baseGrants(role, session, { mayRevoke, onDatabase: 'connect' }),
     `grant select (${readableQueueColumns.join(', ')}) on graphile_worker.jobs to ${role}`,
-    ...readColumns.map(
-      ([table, columns]) =>
-        `grant select (${columns.map(snakeCase).join(', ')}) on public.${snakeCase(table)} to ${role}`,
-    ),
+    // Nodes know no rights to single columns, so this role cannot read the tables on them.
+    ...readColumns
+      .filter(([table]) => !session.isSpread || tablePlaces[table as keyof DB] === 'local')
+      .map(
+        ([table, columns]) =>
+          `grant select (${columns.map(snakeCase).join(', ')}) on public.${snakeCase(table)} to ${role}`,
+      ),
   ]
 }
 

@@ -9,6 +9,7 @@ import {
   numberOf,
   type Phase,
   readMigration,
+  statementsOf,
 } from './migration-file.ts'
 import { runStep, type StepLimits, type StepReport, stepLimits } from './migration-steps.ts'
 import { describeNewerSchema, listOlderPrograms, readSchemaState, type SchemaState } from './migrations.ts'
@@ -123,7 +124,10 @@ async function begin(client: pg.ClientBase, { name, checksum, compatibleWith, st
   const isEmpty = rows[0]?.isEmpty === true
   await client.query('begin')
   try {
-    if (isEmpty) await client.query(`set local statement_timeout = 0; ${steps.map(step => step.sql).join('\n')}`)
+    if (isEmpty) {
+      await client.query('set local statement_timeout = 0')
+      for (const { sql } of steps) for (const statement of statementsOf(sql)) await client.query(statement)
+    }
     await client.query(
       `insert into migrations (name, checksum, compatible_with, begun_at) values ($1, $2, $3, now()) on conflict (name) do nothing`,
       [name, checksum, compatibleWith ?? null],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { listMigrations, parseMigration, readMigration } from './migration-file.ts'
+import { listMigrations, parseMigration, readMigration, statementsOf } from './migration-file.ts'
 import { readReleases } from './releases.ts'
 
 const parse = (...steps: string[]) =>
@@ -17,6 +17,15 @@ test('a migration is split into its steps', () => {
     { number: 2, phase: 'expand', way: { kind: 'back-fill', table: 'events', key: ['partner_id', 'id'] } },
     { number: 3, phase: 'contract', way: { kind: 'concurrently' }, partitionsOf: 'events' },
   ])
+})
+
+test('a step is split into its statements, at semicolons outside comments and quoted texts', () => {
+  const statements = [
+    "-- One; or two?\nselect 'a;b', 'it''s;', \"c;d\" /* e;\n f; */",
+    'create function f() returns text language sql as $$ select 1; select $x$;$x$; $$',
+    "do $body$ begin perform '$$;'; end $body$",
+  ]
+  expect(statementsOf(`${statements.join(';\n')};\n-- The end; really.\n`)).toEqual(statements)
 })
 
 test('the oldest compatible version has a separate line', () => {

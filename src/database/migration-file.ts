@@ -89,6 +89,16 @@ export function parseMigration(name: string, text: string): Pick<MigrationFile, 
   return { compatibleWith, steps }
 }
 
+// What a semicolon may stand in, a comment or a quoted text, and the semicolon itself.
+const tokens = /--[^\n]*|\/\*.*?\*\/|'(?:[^']|'')*'|"[^"]*"|\$(\w*)\$.*?\$\1\$|;/gs
+
+/** The statements of a step, one by one: a distributed PostgreSQL passes each on to its nodes, and cannot with several in one text. */
+export function statementsOf(sql: string): string[] {
+  const ends = [...sql.matchAll(tokens)].filter(([token]) => token === ';').map(({ index }) => index)
+  const parts = [...ends, sql.length].map((end, index) => sql.slice(index === 0 ? 0 : (ends[index - 1] ?? 0) + 1, end))
+  return parts.map(part => part.trim()).filter(part => part.replaceAll(/--.*$/gm, '').trim() !== '')
+}
+
 function wayOf({ concurrently, table, key }: Record<string, string | undefined>): Step['way'] {
   if (concurrently !== undefined) return { kind: 'concurrently' }
   if (table === undefined || key === undefined) return { kind: 'at-once' }

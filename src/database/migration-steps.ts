@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { isDeadlock, isLockTimeout } from './errors.ts'
-import type { MigrationFile, Step } from './migration-file.ts'
+import { type MigrationFile, type Step, statementsOf } from './migration-file.ts'
 
 export const stepLimits = {
   // All other statements on a table queue behind one that waits for its exclusive lock, so it waits only for a moment. The last wait is
@@ -67,7 +67,7 @@ export async function runStep(
 async function runAtOnce(running: Running, statements: readonly string[]): Promise<void> {
   await withRetries(running, async () => {
     await running.client.query(`set local statement_timeout = ${running.limits.atOnceMsMax}`)
-    for (const statement of statements) await running.client.query(statement)
+    for (const statement of statements.flatMap(statementsOf)) await running.client.query(statement)
     await finish(running)
   })
 }

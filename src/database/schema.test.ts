@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { snakeCase } from '../kernel/text.ts'
 import { sql } from './database.ts'
+import { tablePlaces } from './table-places.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -45,5 +47,38 @@ test('every table has a primary key, by which a copy of it can be kept up to dat
     select c.relname as name from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
        and not exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)`.execute(harness.db)
+  expect(rows).toEqual([])
+})
+
+test('a table that is spread over nodes has a partner in every row and in every key', async () => {
+  const spread = Object.entries(tablePlaces).flatMap(([table, place]) =>
+    place === 'distributed' ? snakeCase(table) : [],
+  )
+  const { rows } = await sql<{ name: string }>`
+    select t.name from unnest(${spread}::text[]) as t (name)
+     where not exists (
+             select from pg_attribute
+              where attrelid = t.name::regclass and attname = 'partner_id' and attnotnull)
+        or exists (
+             select from pg_index i
+              where i.indrelid = t.name::regclass and i.indisunique
+                and not exists (select from pg_attribute
+                                 where attrelid = i.indrelid and attname = 'partner_id' and attnum = any(i.indkey)))`.execute(
+    harness.db,
+  )
+  expect(rows).toEqual([])
+})
+
+test('a row that is spread over nodes refers only to rows of its partner, and to tables that every node has', async () => {
+  const placed = Object.entries(tablePlaces).map(([table, place]) => ({ name: snakeCase(table), place }))
+  const { rows } = await sql<{ key: string }>`
+    with place as (select * from json_to_recordset(${JSON.stringify(placed)}) as p (name text, place text))
+    select conname as key
+      from pg_constraint k
+      join place a on k.conrelid = a.name::regclass
+      join place b on k.confrelid = b.name::regclass
+     where k.contype = 'f' and (a.place = 'distributed' and b.place = 'local' or a.place = 'reference' and b.place <> 'reference'
+            or a.place = 'distributed' and b.place = 'distributed' and pg_get_constraintdef(k.oid) not like 'FOREIGN KEY (partner_id%')
+     order by 1`.execute(harness.db)
   expect(rows).toEqual([])
 })

@@ -197,7 +197,7 @@ async function checkSchema(url: string): Promise<void> {
 
 async function succeed(version: Version, args: string[]): Promise<string> {
   const { code, stdout, stderr } = await midmonth(version, args).ended
-  assert.equal(code, 0, `${args.join(' ')}: ${stderr}`)
+  assert.equal(code, 0, `${args.join(' ')}: ${stdout}${stderr}`)
   return stderr + stdout
 }
 

@@ -102,7 +102,7 @@ export function statusForSupport(status: Status) {
       bank: bankOf({ mode, rails }),
       rails: rails.map(({ name, currency }) => ({ name, currency })),
     },
-    attention: attention.map(({ kind, subject, notice }) => ({ kind, subject, notice })),
+    attention: attention.map(({ kind, subject, redacted }) => ({ kind, subject, notice: redacted })),
     workers: workers.map(({ startedAt, beatAt, isAlive }) => ({ startedAt, beatAt, isAlive })),
     ...{ queue, batchesToApprove, openExceptions, lastBackupAt, removals, payouts },
     partners: partners.length,

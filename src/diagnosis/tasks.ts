@@ -19,7 +19,9 @@ export function noticeTasks(
       const { attention } = await readStatus(db, { ...asked, now: now() })
       for (const { name: channel, send } of channels) {
         // A failing channel cannot report its own failure.
-        const concerns = attention.filter(({ kind, subject }) => kind !== 'failingNotices' || subject !== channel)
+        const concerns = attention
+          .filter(({ kind, subject }) => kind !== 'failingNotices' || subject !== channel)
+          .map(({ kind, subject, redacted }) => ({ kind, subject, notice: redacted }))
         const claim = { channel, concerns, reminderMs, now: now() }
         const message = await db.transaction().execute(tx => notices.claim(tx, claim))
         if (message === undefined) continue

@@ -5,14 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { createPostgres, type Postgres } from '../servers/postgres.ts'
-import { audit } from './auditor.ts'
 import { type Bank, type BankBooks, startBank } from './bank.ts'
-import { type Outcome, outcomeOf, type Partner, type RequestRecord, runClient, type Simulation } from './clients.ts'
-import { drain, tasks } from './drain.ts'
-import { createPartners, endCycle } from './partners.ts'
-import { keepRunning, type Process, runCommand } from './program.ts'
+import { type Outcome, outcomeOf, type RequestRecord } from './clients.ts'
+import { tasks } from './drain.ts'
+import { endCycle } from './partners.ts'
+import { keepRunning, runCommand } from './program.ts'
 import { randomOf } from './random.ts'
-import { type Receiver, startReceiver, subscribe } from './receiver.ts'
+import { type Receiver, startReceiver } from './receiver.ts'
+import { type AllFindings, findingsInWords, type Scene, settle, startClients } from './scene.ts'
 import { killAtFiles, killRepeatedly } from './storm.ts'
 import { until } from './until.ts'
 
@@ -22,9 +22,6 @@ import { until } from './until.ts'
 //
 // Runs twice: first the simulated bank pays, then a bank that exchanges files.
 const { seed, kills, keeps, banks } = readOptions()
-// How long clients may go on retrying after the last kill.
-const graceMsMax = 30_000
-const shownMax = 5
 // The program ignores a file for a minute, in case it is still being written, so with files every clock runs ahead of the disk's.
 const aheadMs = 120_000
 const pokeMs = 250
@@ -35,16 +32,9 @@ let areSound = true
 for (const bank of banks) areSound = (await run(bank)) && areSound
 process.exit(areSound ? 0 : 1)
 
-/** All running processes, and their settings. */
-type Stage = {
-  databaseUrl: string
-  logs: string
-  settings: Record<string, string>
-  currency: Partner['currency']
+type Stage = Scene & {
   kills: { ofProgram: number; ofPostgres: number; atFiles: number }
   postgres: Postgres
-  processes: Process[]
-  receiver: Receiver
   files: { bank: Bank; folder: string } | undefined
 }
 
@@ -79,15 +69,13 @@ async function run(payer: Payer): Promise<boolean> {
     ),
   )
   const receiver = await startReceiver(randomOf(seed, 'receiver'))
-  const common = { databaseUrl, logs, settings, postgres, processes, receiver, files }
-  const stage: Stage = {
-    ...common,
-    currency: isFiles ? 'EUR' : 'GBP',
-    kills: { ofProgram, ofPostgres, atFiles },
-  }
   let isSound = false
   try {
-    isSound = await crash(stage)
+    isSound = await crash({
+      ...{ databaseUrl, logs, settings, seed, postgres, processes, receiver, files, log: [] },
+      currency: isFiles ? 'EUR' : 'GBP',
+      kills: { ofProgram, ofPostgres, atFiles },
+    })
   } finally {
     await Promise.all(processes.map(each => each.stop()))
     await files?.bank.stop()
@@ -113,57 +101,23 @@ function writeRails(folder: string, bankFolder: string): string {
 }
 
 async function crash(stage: Stage): Promise<boolean> {
-  const { databaseUrl, logs, settings, processes, receiver, files } = stage
+  const { logs, receiver, files, log } = stage
   const laps = [Date.now()]
-  const log: RequestRecord[] = []
-  const kills = await runStorm(stage, log).finally(() => {
+  const kills = await runStorm(stage).finally(() => {
     writeFileSync(path.join(logs, 'clients.jsonl'), log.map(record => `${JSON.stringify(record)}\n`).join(''))
   })
   laps.push(Date.now())
-  await Promise.all(processes.map(each => each.stop()))
-  files?.bank.hurry()
-  const unfinished = await drain({ databaseUrl, logs, settings, bank: files?.bank })
-  await files?.bank.stop()
-  laps.push(Date.now())
-  const exited = processes
-    .filter(each => each.unexpectedExits() > 0)
-    .map(({ name }) => `${name} exited unexpectedly; see its log`)
-  // The product verifies its books as well. If only one of the two checks finds an error, the other one has a bug.
-  const verify = await runCommand(databaseUrl, ['ledger', 'verify']).then(
-    () => [],
-    error => [`midmonth ledger verify: ${error.stdout} ${error.stderr}`],
-  )
-  const books = files?.bank.books
-  const audited = await audit(databaseUrl, { log, accepted: receiver.accepted, books })
-  const findings = { ...audited, verify, unfinished, exited }
+  const findings = await settle(stage, files?.bank)
   laps.push(Date.now())
   const seconds = laps.slice(1).map((lap, index) => (lap - (laps[index] ?? 0)) / 1_000)
-  print({ log, kills, findings, seconds, receiver, books })
+  print({ log, kills, findings, seconds, receiver, books: files?.bank.books })
   return Object.values(findings).every(found => found.length === 0)
 }
 
 /** Kills processes while the clients run, and waits for the last client. @returns the number of kills */
-async function runStorm(stage: Stage, log: RequestRecord[]): Promise<Record<string, number>> {
-  const { databaseUrl, currency, processes, postgres, receiver, files, kills } = stage
-  await until(() => processes.every(each => each.isReady()), 'all processes are ready')
-  const address = processes[0]?.address() ?? 'nowhere'
-  const partners = await createPartners(databaseUrl, address, currency)
-  for (const partner of partners) await subscribe(address, partner, receiver.url)
-  let serial = 0
-  let endedAt: number | undefined
-  const simulation: Simulation = {
-    addresses: () => processes.flatMap(each => each.address() ?? []),
-    nextSerial: () => ++serial,
-    isOver: () => endedAt !== undefined,
-    hasStopped: () => endedAt !== undefined && Date.now() > endedAt + graceMsMax,
-    add: record => log.push(record),
-  }
-  const clients = partners.flatMap((partner, partnerIndex) =>
-    Array.from({ length: partner.clients }, (_, index) => {
-      const name = `client-${partnerIndex + 1}-${index + 1}`
-      return runClient(name, partner, simulation, randomOf(seed, name))
-    }),
-  )
+async function runStorm(stage: Stage): Promise<Record<string, number>> {
+  const { databaseUrl, processes, postgres, files, kills } = stage
+  const { partners, simulation, end } = await startClients(stage)
   // One partner's cycle ends early, another's midway, the third's late.
   const closings = partners.map(async (partner, index) => {
     await sleep(randomOf(seed, `cycle ${index}`).between(index, index + 1) * kills.ofProgram * 700)
@@ -186,8 +140,7 @@ async function runStorm(stage: Stage, log: RequestRecord[]): Promise<Record<stri
     return { ...atRandom, ...aimed?.kills() }
   } finally {
     aimed?.stop()
-    endedAt = Date.now()
-    await Promise.all([...clients, ...closings, poking])
+    await Promise.all([end(), ...closings, poking])
   }
 }
 
@@ -217,7 +170,7 @@ async function poke(databaseUrl: string, isOver: () => boolean): Promise<void> {
 type Report = {
   log: RequestRecord[]
   kills: Record<string, number>
-  findings: Record<string, string[]>
+  findings: AllFindings
   seconds: number[]
   receiver: Receiver
   books: BankBooks | undefined
@@ -225,9 +178,10 @@ type Report = {
 
 function print({ log, kills, findings, seconds, receiver, books }: Report): void {
   const count = (holds: (record: RequestRecord) => boolean) => log.filter(holds).length
-  const [storm, drained, audit] = seconds.map(Math.round)
+  const [storm, settled] = seconds.map(Math.round)
+  const { counts, first } = findingsInWords(findings)
   const rows = {
-    seconds: `${storm} killing, ${drained} draining, ${audit} auditing`,
+    seconds: `${storm} killing, ${settled} draining and auditing`,
     kills: Object.entries(kills)
       .map(([victim, times]) => `${victim} ${times}`)
       .join(', '),
@@ -241,15 +195,14 @@ function print({ log, kills, findings, seconds, receiver, books }: Report): void
       lies: books.lies.length,
     }),
     'server errors': log.reduce((sum, { serverErrors }) => sum + serverErrors, 0),
-    ...Object.fromEntries(Object.entries(findings).map(([kind, found]) => [kind, found.length])),
+    ...Object.fromEntries(counts),
   }
   console.log(
     Object.entries(rows)
       .map(([name, value]) => `${name.padEnd(14)}${value}`)
       .join('\n'),
   )
-  for (const [kind, found] of Object.entries(findings))
-    for (const each of found.slice(0, shownMax)) console.log(`${kind}: ${each}`)
+  for (const each of first) console.log(each)
 }
 
 function isA(outcome: Outcome): (record: RequestRecord) => boolean {

@@ -4,14 +4,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { asUser, serverUser } from '@midmonth/embedded-postgres'
-import { audit } from '../crash/auditor.ts'
-import { type RequestRecord, runClient } from '../crash/clients.ts'
-import { drain } from '../crash/drain.ts'
-import { createPartners } from '../crash/partners.ts'
+import type { RequestRecord } from '../crash/clients.ts'
 import { keepRunning, runCommand } from '../crash/program.ts'
 import { randomOf } from '../crash/random.ts'
-import { startReceiver, subscribe } from '../crash/receiver.ts'
-import { until } from '../crash/until.ts'
+import { startReceiver } from '../crash/receiver.ts'
+import { findingsInWords, settle, startClients } from '../crash/scene.ts'
 import { freePort } from '../servers/free-port.ts'
 import { createPostgres } from '../servers/postgres.ts'
 import { Skipped } from './drill.ts'
@@ -37,7 +34,7 @@ export async function run(say: (line: string) => void): Promise<void> {
   try {
     await postgres.start()
     await runCommand(postgres.url, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerUrl })
-    await workThrough(await pooler('session', ''), { logs, direct: postgres.url, say })
+    await workThrough(await pooler('session', ''), { logs, say })
     for (const ignored of ['', 'lock_timeout, statement_timeout, idle_in_transaction_session_timeout']) {
       const address = await pooler('transaction', ignored)
       const said = await runCommand(address, ['ledger', 'verify']).then(
@@ -57,42 +54,26 @@ export async function run(say: (line: string) => void): Promise<void> {
 /** Runs the load of the crash test through a pooler for a while, without kills, and audits it. */
 async function workThrough(
   address: string,
-  { logs, direct, say }: { logs: string; direct: string; say: (line: string) => void },
+  { logs, say }: { logs: string; say: (line: string) => void },
 ): Promise<void> {
-  const [api, worker] = (['API', 'worker'] as const).map(role =>
-    keepRunning(role, role, { databaseUrl: address, logs }),
-  )
+  const processes = (['API', 'worker'] as const).map(role => keepRunning(role, role, { databaseUrl: address, logs }))
   const receiver = await startReceiver(randomOf(1, 'receiver'))
   const log: RequestRecord[] = []
+  const scene = { databaseUrl: address, logs, seed: 1, processes, receiver, log }
   try {
-    await until(() => [api, worker].every(each => each?.isReady()), 'the API and the worker are ready')
-    const url = api?.address() ?? 'nowhere'
-    const partners = await createPartners(address, url, 'GBP')
-    for (const partner of partners) await subscribe(url, partner, receiver.url)
-    let serial = 0
-    let isOver = false
-    const simulation = {
-      addresses: () => [url],
-      nextSerial: () => ++serial,
-      isOver: () => isOver,
-      hasStopped: () => false,
-      add: (record: RequestRecord) => log.push(record),
-    }
-    const clients = partners.map(each => runClient(each.partnerId, each, simulation, randomOf(1, each.partnerId)))
+    const { end } = await startClients(scene)
     await sleep(loadMs)
-    isOver = true
-    await Promise.all(clients)
+    await end()
+    const findings = await settle(scene)
+    const { counts, first } = findingsInWords(findings)
+    const serverErrors = log.reduce((sum, record) => sum + record.serverErrors + record.unavailable, 0)
+    const words = counts.map(([kind, count]) => `${kind} ${count}`).join(', ')
+    say(`session mode: ${log.length} requests, ${serverErrors} server errors: ${words}`)
+    if (first.length + serverErrors > 0) throw new Error(`Session mode does not work: ${first.join('; ')}`)
   } finally {
-    await Promise.all([api?.stop(), worker?.stop()])
+    await Promise.all(processes.map(each => each.stop()))
+    await receiver.stop()
   }
-  const unfinished = await drain({ databaseUrl: address, logs, settings: {}, bank: undefined })
-  await receiver.stop()
-  const findings = { ...(await audit(direct, { log, accepted: receiver.accepted, books: undefined })), unfinished }
-  const serverErrors = log.reduce((sum, record) => sum + record.serverErrors + record.unavailable, 0)
-  const counts = Object.entries(findings).map(([kind, found]) => `${kind} ${found.length}`)
-  say(`session mode: ${log.length} requests, ${serverErrors} server errors: ${counts.join(', ')}`)
-  const found = Object.values(findings).flat()
-  if (found.length + serverErrors > 0) throw new Error(`Session mode does not work: ${found.slice(0, 5).join('; ')}`)
 }
 
 async function startPgBouncer(

@@ -4,14 +4,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { audit } from '../../crash/auditor.ts'
-import { type RequestRecord, runClient, type Simulation } from '../../crash/clients.ts'
-import { drain } from '../../crash/drain.ts'
-import { createPartners } from '../../crash/partners.ts'
+import type { RequestRecord } from '../../crash/clients.ts'
 import { keepRunning, type Process, runCommand } from '../../crash/program.ts'
 import { randomOf } from '../../crash/random.ts'
-import { startReceiver, subscribe } from '../../crash/receiver.ts'
-import { until } from '../../crash/until.ts'
+import { startReceiver } from '../../crash/receiver.ts'
+import { findingsInWords, type Scene, settle, startClients } from '../../crash/scene.ts'
 import { type Cluster, createCluster } from './cluster.ts'
 import type { Machine } from './machines.ts'
 import { Pulse } from './pulse.ts'
@@ -45,8 +42,6 @@ const limits = {
   promotionSeconds: 3,
   roundMsMax: 120_000,
   steadyMs: 5_000,
-  graceMsMax: 30_000,
-  shownMax: 5,
 }
 
 const { values } = parseArgs({
@@ -98,26 +93,9 @@ async function drill(name: string): Promise<boolean> {
   const processes = [...Object.values(apis), keep('worker', 'worker', byHosts)]
   const receiver = await startReceiver(randomOf(seed, 'receiver'))
   const log: RequestRecord[] = []
+  const scene = { databaseUrl: byProxy, logs, seed, processes, receiver, log }
   try {
-    await until(() => processes.every(each => each.isReady()), 'all processes are ready')
-    const address = apis.proxy.address() ?? 'nowhere'
-    const partners = await createPartners(byProxy, address, 'GBP')
-    for (const partner of partners) await subscribe(address, partner, receiver.url)
-    let serial = 0
-    let endedAt: number | undefined
-    const simulation: Simulation = {
-      addresses: () => Object.values(apis).flatMap(each => each.address() ?? []),
-      nextSerial: () => ++serial,
-      isOver: () => endedAt !== undefined,
-      hasStopped: () => endedAt !== undefined && Date.now() > endedAt + limits.graceMsMax,
-      add: record => log.push(record),
-    }
-    const clients = partners.flatMap(partner =>
-      Array.from({ length: partner.clients }, (_, index) => {
-        const client = `${partner.partnerId} ${index + 1}`
-        return runClient(client, partner, simulation, randomOf(seed, `${name} ${client}`))
-      }),
-    )
+    const { partners, simulation, end } = await startClients(scene)
     const [partner] = partners
     if (partner === undefined) throw new Error('There is no partner')
     const pulses = Object.entries(apis).map(([way, api]) => new Pulse(way, { api, partner, simulation }))
@@ -126,10 +104,9 @@ async function drill(name: string): Promise<boolean> {
       for (let round = 1; round <= rounds; round++)
         areInTime = (await strike(name, { fault, round, pulses, log, receiver })) && areInTime
     } finally {
-      endedAt = Date.now()
-      await Promise.all([...clients, ...pulses.map(each => each.ended)])
+      await Promise.all([end(), ...pulses.map(each => each.ended)])
     }
-    return (await settle({ database: byProxy, log, accepted: receiver.accepted, processes })) && areInTime
+    return (await hasLostNothing(scene)) && areInTime
   } finally {
     writeFileSync(path.join(logs, `${name}.jsonl`), log.map(record => `${JSON.stringify(record)}\n`).join(''))
     await Promise.all(processes.map(each => each.stop()))
@@ -179,37 +156,21 @@ async function strike(
   return isInTime
 }
 
-/** Finishes all work, and audits the database against what the clients were told. @returns whether nothing was found */
-async function settle({
-  database,
-  log,
-  accepted,
-  processes,
-}: {
-  database: string
-  log: RequestRecord[]
-  accepted: ReadonlySet<string>
-  processes: Process[]
-}): Promise<boolean> {
+/** Finishes all work, and audits the database against what the clients were told. */
+async function hasLostNothing(scene: Scene): Promise<boolean> {
   await cluster.whole()
-  await Promise.all(processes.map(each => each.stop()))
-  const unfinished = await drain({ databaseUrl: database, logs, settings: {}, bank: undefined })
-  const exited = processes.filter(each => each.unexpectedExits() > 0).map(each => `${each.name} exited unexpectedly`)
-  const verify = await runCommand(database, ['ledger', 'verify']).then(
-    () => [],
-    error => [`midmonth ledger verify: ${error.stdout} ${error.stderr}`],
-  )
-  const findings = { ...(await audit(database, { log, accepted, books: undefined })), verify, unfinished, exited }
+  const findings = await settle(scene)
+  const { counts, first } = findingsInWords(findings)
+  const { log } = scene
   const serverErrors = log.reduce((total, record) => total + record.serverErrors, 0)
-  const acknowledged = log.filter(({ answers: [first] }) => first !== undefined && first.status < 300).length
-  const counts = Object.entries(findings).map(([kind, found]) => `${kind} ${found.length}`)
+  const acknowledged = log.filter(({ answers: [answer] }) => answer !== undefined && answer.status < 300).length
   console.log(
-    `${log.length} requests, ${acknowledged} acknowledged, ${serverErrors} server errors: ${counts.join(', ')}`,
+    `${log.length} requests, ${acknowledged} acknowledged, ${serverErrors} server errors: ` +
+      counts.map(([kind, count]) => `${kind} ${count}`).join(', '),
   )
-  for (const [kind, found] of Object.entries(findings))
-    for (const each of found.slice(0, limits.shownMax)) console.log(`${kind}: ${each}`)
+  for (const each of first) console.log(each)
   if (acknowledged === 0) console.log('no request was acknowledged, so nothing was tested')
-  return acknowledged > 0 && serverErrors === 0 && Object.values(findings).every(found => found.length === 0)
+  return acknowledged > 0 && serverErrors === 0 && first.length === 0
 }
 
 /** Runs this program again as root of network and process namespaces, which end with it. */

@@ -6,6 +6,8 @@ import Order from './test/runner/order.ts'
 const isLong = process.env.TEST_LONG === '1'
 // Node keeps what it compiles, also for the threads that read files.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/compiled', import.meta.url))
+const statements = process.env.MIDMONTH_TEST_STATEMENTS
+const recorder = new URL('test/statements/record.ts', import.meta.url).href
 
 export default defineConfig({
   test: {
@@ -19,7 +21,9 @@ export default defineConfig({
     // in its process (environment, timers), it restores.
     isolate: false,
     // A worker keeps the modules and apps of its files; a small nursery would promote garbage to them.
-    execArgv: ['--max-semi-space-size=64'],
+    execArgv: ['--max-semi-space-size=64', ...(statements === undefined ? [] : ['--import', recorder])],
+    // Statements of batches name their partner only with lanes per partner.
+    env: statements === undefined ? {} : { MIDMONTH_LANES: 'partner' },
     // Node runs our TypeScript as it does in production. Vite would transform each of the 400 files for each worker again.
     experimental: { viteModuleRunner: false },
     sequence: { sequencer: Order },

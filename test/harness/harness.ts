@@ -31,6 +31,7 @@ import { Fence } from '../../src/webhooks/fence.ts'
 import type { ApiResponse, Call } from './api-response.ts'
 import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
+import { lanesOfTests } from './lanes.ts'
 import { bronze, euAccount, gold, goodAccount, silver } from './samples.ts'
 import { type NewMember, verbsOf } from './verbs.ts'
 
@@ -57,7 +58,7 @@ export async function startHarness({
   startAt = new Date('2026-03-10T09:00:00.000Z'),
   postgres: { host, user, owner, superuser } = inject('postgres'),
   log = pino({ level: 'silent' }),
-  lanes = 'shared',
+  lanes = lanesOfTests,
   console,
   hasDocs = false,
   tracing,
@@ -242,9 +243,9 @@ export async function startHarness({
      * @param options.moveMsMax how long requests of the second process wait for a move of a clock
      */
     async startSecond(options: { channels?: Channel[]; moveMsMax?: number } = {}) {
-      const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
+      const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
       await openSealer(databases.db, keySource)
-      const context = { ...databases, sealer, log, now: clock.now, mode, bankOf, erasures }
+      const context = { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, erasures }
       const secondApp = await buildApp(context, { fence, channels, ...options })
       const callSecond = callerOf(secondApp)
       return {

@@ -24,6 +24,7 @@ import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
 import { describeKey } from '../../src/sealing/key-providers.ts'
 import { keySettings, keySource } from '../harness/installation-key.ts'
+import { lanesOfTests } from '../harness/lanes.ts'
 import { freePort } from '../servers/free-port.ts'
 
 // Runs the CLI like an operator, configured only by environment variables. Tests of a command's effects run it in the test
@@ -63,10 +64,12 @@ export const baseEnvironment = {
   MIDMONTH_DOCS: 'off',
   // The tests must not use the developer's own logins.
   XDG_CONFIG_HOME: '/nonexistent',
+  MIDMONTH_LANES: lanesOfTests,
   ...keySettings,
 }
 
 const fixed = {
+  MIDMONTH_LANES: lanesOfTests,
   PORT: '0',
   MIDMONTH_HEALTH_PORT: '0',
   MIDMONTH_DRAIN_SECONDS: '0',
@@ -128,7 +131,7 @@ async function demoTemplate(client: pg.Client, address: string): Promise<string>
   await client.query(
     `create database ${templates.demo} owner ${inject('postgres').owner} template ${templates.migrated}`,
   )
-  const { db, close } = connect(address, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+  const { db, close } = connect(address, { log: pino({ level: 'silent' }), connectionsMax: 1, lanes: lanesOfTests })
   await openSealer(db, keySource)
   const now = new Date()
   await db.transaction().execute(tx => claimMode(tx, { mode: 'sandbox', now }))

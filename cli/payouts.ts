@@ -216,10 +216,10 @@ function isBatchId(text: string): text is PayoutBatchId {
 payoutsCommand
   .command('resume')
   .description(
-    'Send payments again after the database was restored, once what the banks paid was compared with the restored books. Refused while an exception that was opened since is open, or a bank’s statement of a day from the backup to the restore is missing.',
+    'Send payments again after the database was restored, once what the banks paid was compared with the restored books. Refused while an exception that was opened since is open, a bank’s statement of a day from the backup to the restore is missing, or an API has not listed its payments since.',
   )
   .requiredOption('--note <text>', 'how you compared the banks', name({ lengthMax: 500 }))
-  .option('--without-statements', 'do not wait for statements')
+  .option('--without-statements', 'do not wait for statements and lists')
   .addOption(asOption())
   .examples('payouts resume --note "imported the statements of 31 March; two exceptions decided"')
   .prints(

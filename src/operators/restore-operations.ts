@@ -43,7 +43,7 @@ const resumePayouts = operation({
   route: 'POST /operator/v1/payouts/resume',
   summary: 'Resume payouts after a restore',
   description:
-    'Declares that what the banks paid was compared with the restored books. Refused while a payout exception that was opened since the restore is open, and while the statements of a bank that sends them do not cover each banking day from the backup to the restore, unless `withoutStatements` is true.',
+    'Declares that what the banks paid was compared with the restored books. Refused while a payout exception that was opened since the restore is open, and, unless `withoutStatements` is true, while the statements of a bank that sends them do not cover each banking day from the backup to the restore, or an API has not listed its payments since.',
   body: Type.Object(
     {
       note: line(500, { description: 'How the banks were compared.', examples: ['checked the portal with the bank'] }),
@@ -57,7 +57,12 @@ const resumePayouts = operation({
     const restore = await findRestore(tx)
     if (restore === undefined) throw problem('NotFound', 'Payouts are not stopped: the database was not restored')
     const rails = fileRailsOf(context.rails)
-    const uncompared = await listUncompared(tx, { rails, restore, needsStatements: !withoutStatements })
+    const apis = await Promise.all(
+      context.rails
+        .filter(({ files }) => files === null)
+        .map(async rail => ({ name: rail.name, listedUntil: await rail.listedUntil(tx) })),
+    )
+    const uncompared = await listUncompared(tx, { rails, apis, restore, needsStatements: !withoutStatements })
     if (uncompared.length > 0) throw conflict(uncompared.join('; '))
     await endRestore(tx, { person, now })
     // Some rails poll once a day.

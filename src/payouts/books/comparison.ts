@@ -6,18 +6,29 @@ import { isCovered } from './brakes.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
 import type { Restore } from './restores.ts'
 
+/** A rail of an API. @property listedUntil until when all payments that it has made are listed */
+export type ComparedApi = { name: string; listedUntil: Date | null }
+
 /**
  * What keeps payouts from going on after a restore, one sentence each.
  * @param rails all rails of files
- * @param needsStatements whether the statements of each bank that sends them must cover the banking days from the backup to the restore
+ * @param apis all other rails
+ * @param needsStatements whether the statements of each bank that sends them must cover the banking days from the backup to the restore,
+ * and each API must have listed its payments since
  */
 export async function listUncompared(
   tx: Tx,
   {
     rails,
+    apis,
     restore,
     needsStatements,
-  }: { rails: readonly FileRailSettings[]; restore: Restore; needsStatements: boolean },
+  }: {
+    rails: readonly FileRailSettings[]
+    apis: readonly ComparedApi[]
+    restore: Restore
+    needsStatements: boolean
+  },
 ): Promise<string[]> {
   const found: string[] = []
   const { rows } = await sql<{ count: number }>`
@@ -29,6 +40,9 @@ export async function listUncompared(
       `${countOf(open, 'payout exception')} since the restore ${open === 1 ? 'is' : 'are'} open; decide them first`,
     )
   if (!needsStatements) return found
+  for (const { name, listedUntil } of apis)
+    if (listedUntil === null || listedUntil < restore.detectedAt)
+      found.push(`${name} has not listed its payments since the restore; the worker asks for them every minute`)
   const recoveredUntil = restore.recoveredUntil ?? (await newestKnown(tx, restore))
   for (const rail of rails.filter(({ format }) => format.readsStatements)) {
     for (const debtor of Object.keys(rail.debtors)) {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Static, TSchema } from 'typebox'
 import type { BankAccount } from '../../bank-accounts/rules.ts'
-import type { Db } from '../../database/database.ts'
+import type { Db, Reader } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { Clock } from '../../kernel/time.ts'
@@ -22,6 +22,8 @@ export type Rail = {
   readonly reports: { readonly arrivals: boolean; readonly returns: boolean }
   /** What only a rail of files has; null for an API. */
   readonly files: FileRailSettings | null
+  /** Until when all payments that an API has made are listed; null if they never were, and for a rail of files. */
+  listedUntil(db: Reader): Promise<Date | null>
   /** The format or the API, and how files or news travel. For operators. */
   readonly summary: string
   /** Writes the name of a payee in the characters that the bank takes, cut to its length. */

@@ -1992,7 +1992,7 @@ export interface OperatorOperations {
   /**
    * Resume payouts after a restore.
    *
-   * Declares that what the banks paid was compared with the restored books. Refused while a payout exception that was opened since the restore is open, and while the statements of a bank that sends them do not cover each banking day from the backup to the restore, unless `withoutStatements` is true.
+   * Declares that what the banks paid was compared with the restored books. Refused while a payout exception that was opened since the restore is open, and, unless `withoutStatements` is true, while the statements of a bank that sends them do not cover each banking day from the backup to the restore, or an API has not listed its payments since.
    *
    * `POST /operator/v1/payouts/resume` (resumePayouts)
    */

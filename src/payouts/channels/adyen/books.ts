@@ -9,6 +9,7 @@ import { reasonInWords, restrictionOf } from '../../books/reasons.ts'
 import { addRecord, recordOutcome } from '../../books/reports.ts'
 import { findRestore } from '../../books/restores.ts'
 import type { PaymentState } from '../../formats/bank-files.ts'
+import { isReference } from '../../payments/reference.ts'
 import type { AdyenSettings } from './settings.ts'
 import type { Transfer, Unreadable } from './transfer.ts'
 
@@ -35,17 +36,25 @@ export type KnownPayment = Columns<
 > & {
   /** It waits for approval, or is held. */
   isWaiting: boolean
+  /** The instant since which Adyen may have made it without the books' knowledge, before a restore; null if it cannot. */
+  mayBeMadeSince: Date | null
 }
 
 export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
   const { rows } = await sql<KnownPayment>`
     select p.reference, p.net_amount, p.currency, p.sent_at, p.transfer_id, p.outcome, p.reason, p.restriction,
            p.refused_transfers, p.retry_at,
-           coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting
+           coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting,
+           ${mayBeMadeSince} as may_be_made_since
       from payouts p left join payout_batches b on b.id = p.batch_id
      where p.rail = ${rail} and ${hasReference(references, { of: 'p' })}`.execute(db)
   return rows
 }
+
+// A backup of unknown age may be as old as the bank's listings reach.
+const mayBeMadeSince = sql<Date | null>`
+  (select min(coalesce(r.recovered_until, r.detected_at - interval '150 days')) from restores r
+    where p.sent_at is null and (r.compared_at is null or r.compared_at >= p.created_at))`
 
 /** A request that was sent, and may have made its payment until it is closed. */
 export type OpenRequest = {
@@ -119,7 +128,7 @@ type Payout = KnownPayout &
   Columns<
     'payouts',
     'partnerId' | 'withdrawalId' | 'requestOpenAt' | 'refusedTransfers' | 'transferId' | 'transferSequence'
-  >
+  > & { mayBeMade: boolean }
 
 async function recordTransfer(
   tx: Tx,
@@ -138,8 +147,10 @@ async function recordTransfer(
     )
   }
   if (payout === undefined || reference === null) {
-    // A transfer that was made by hand from the same account matters once money moves.
-    if (state === 'paid' || state === 'returned')
+    // A transfer that was made by hand from the same account matters once money moves, and one of a withdrawal that a restore has lost
+    // before its member withdraws again.
+    const isLost = state !== 'failed' && isReference(reference ?? '') && (await findRestore(tx)) !== undefined
+    if (isLost || state === 'paid' || state === 'returned')
       await openException('unmatched', `The bank reports a payment that is not ours as ${state}`)
     return
   }
@@ -164,7 +175,7 @@ async function recordTransfer(
   }
   if (isStale(payout, { sequence, state })) return
   // The request was made before the restore.
-  if (!payout.isSent && (await findRestore(tx)) !== undefined) {
+  if (payout.mayBeMade) {
     await sql`update payouts set sent_at = ${now} where ${hasReference(reference)}`.execute(tx)
     payout.isSent = true
   }
@@ -248,8 +259,9 @@ async function lockPayout(
 ): Promise<Payout | undefined> {
   const { rows } = await sql<Payout>`
     select partner_id, withdrawal_id, net_amount, currency, outcome, sent_at is not null as is_sent,
-           removed_at is not null as is_removed, request_open_at, refused_transfers, transfer_id, transfer_sequence
-      from payouts where rail = ${rail} and ${hasReference(reference)} for update`.execute(tx)
+           removed_at is not null as is_removed, request_open_at, refused_transfers, transfer_id, transfer_sequence,
+           ${mayBeMadeSince} is not null as may_be_made
+      from payouts p where rail = ${rail} and ${hasReference(reference, { of: 'p' })} for update`.execute(tx)
   return rows[0]
 }
 

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino'
-import type { Db } from '../../../database/database.ts'
+import type { Db, Reader } from '../../../database/database.ts'
 import type { Clock } from '../../../kernel/time.ts'
 import { SecretFileProblem } from '../../../secret-file.ts'
 import { cursorOf, setCursor } from '../../books/cursors.ts'
 import { closeListing } from '../../books/exceptions.ts'
+import { findRestore } from '../../books/restores.ts'
 import { findOldestOpen, openListing, openUnreadable, recordTransfers } from './books.ts'
 import { type AdyenClient, NoAnswer, Refused } from './client.ts'
 import type { AdyenSettings } from './settings.ts'
@@ -36,8 +37,11 @@ type Context = { db: Db; log: Logger; now: Clock; settings: AdyenSettings; clien
  */
 export async function catchUp(context: Context): Promise<void> {
   const { db, now, settings } = context
-  const feed = `${settings.name}-catch-up`
-  const before = readProgress(await cursorOf(db, feed))
+  const feed = feedOf(settings)
+  const restore = await findRestore(db)
+  const known = readProgress(await cursorOf(db, feed))
+  // Listed before the restore, by the books of then.
+  const before = known !== null && restore !== undefined && known.until < restore.detectedAt ? null : known
   if (before !== null && before.cursor === null && now().getTime() - before.until.getTime() < limits.everyMs) return
   try {
     await listAll(context, { feed, before })
@@ -45,6 +49,16 @@ export async function catchUp(context: Context): Promise<void> {
     await raiseAlarm(context, { error, listedUntil: before?.until ?? null })
     throw error
   }
+}
+
+/** When the last listing began that has ended; null if none has. */
+export async function readListedUntil(db: Reader, settings: Pick<AdyenSettings, 'name'>): Promise<Date | null> {
+  const progress = readProgress(await cursorOf(db, feedOf(settings)))
+  return progress === null || progress.cursor !== null ? null : progress.until
+}
+
+function feedOf({ name }: Pick<AdyenSettings, 'name'>): string {
+  return `${name}-catch-up`
 }
 
 async function listAll(context: Context, { feed, before }: { feed: string; before: Progress | null }): Promise<void> {
@@ -74,11 +88,17 @@ async function listAll(context: Context, { feed, before }: { feed: string; befor
   }
 }
 
-/** Starts a listing that reaches back at least to the oldest open payment. */
+/** Starts a listing that reaches back at least to the oldest open payment, and to the backup that was restored. */
 async function begin({ db, now, settings }: Context): Promise<Progress> {
   const until = now()
-  const oldest = (await findOldestOpen(db, settings.name))?.getTime() ?? until.getTime()
-  const back = Math.min(until.getTime() - limits.backMs, oldest - limits.clockMsMax)
+  const oldest = (await findOldestOpen(db, settings.name)) ?? until
+  const restore = await findRestore(db)
+  const lostSince = restore === undefined ? until : (restore.recoveredUntil ?? new Date(0))
+  const back = Math.min(
+    until.getTime() - limits.backMs,
+    oldest.getTime() - limits.clockMsMax,
+    lostSince.getTime() - limits.clockMsMax,
+  )
   return { since: new Date(Math.max(back, until.getTime() - limits.periodMsMax)), until, cursor: null }
 }
 

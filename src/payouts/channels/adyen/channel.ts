@@ -19,7 +19,7 @@ import { catchUp } from './catch-up.ts'
 import { AdyenClient, forEachAtOnce, Refused } from './client.ts'
 import { refusalOf, transferInfo } from './request.ts'
 import type { AdyenSettings } from './settings.ts'
-import { UnexpectedShape } from './transfer.ts'
+import { type Transfer, UnexpectedShape } from './transfer.ts'
 
 const dayMs = 86_400_000
 
@@ -89,7 +89,11 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
     .transaction()
     .execute(tx => admit(tx, { settings, references: sendable.map(({ reference }) => reference), now: now() }))
   const approved = sendable.filter(({ reference }) => admitted.has(reference))
-  const failure = await forEachAtOnce(approved, payment => create(context, payment, signal))
+  const failure = await forEachAtOnce(approved, async payment => {
+    const before = known.get(payment.reference)
+    if (before?.mayBeMadeSince == null || (await learn(context, before, signal))?.length === 0)
+      await create(context, payment, signal)
+  })
   // Payments that were accepted before the failure are in the books, and come with the reports.
   if (failure !== undefined) throw failure
   const reports = reportsOf(references, await findKnown(context, references))
@@ -199,18 +203,13 @@ async function ask(context: Context, references: string[], signal: AbortSignal):
   const failure = await forEachAtOnce(asked, async payment => {
     const { reference } = payment
     const until = new Date(now().getTime() - limits.effectMsMax)
-    try {
-      const transfers = await lookUp(context, payment, signal)
-      await db.transaction().execute(tx => recordTransfers(tx, { settings, transfers, now: now() }))
-      if (transfers.length === 0) {
-        await closeRequestsUntil(db, { rail: settings.name, reference, until })
-        if (!mayRepeat(payment, now())) await blockOld(context, reference)
-      }
-      lookedUp.add(reference)
-    } catch (error) {
-      const refused = (status: string) => `Adyen does not say what became of the payment (${status}); it is asked again`
-      if (!(await block(context, error, { reference, refused }))) throw error
+    const transfers = await learn(context, payment, signal)
+    if (transfers === undefined) return
+    if (transfers.length === 0) {
+      await closeRequestsUntil(db, { rail: settings.name, reference, until })
+      if (!mayRepeat(payment, now())) await blockOld(context, reference)
     }
+    lookedUp.add(reference)
   })
   if (failure !== undefined && lookedUp.size === 0) throw failure
   const certain = references.filter(reference => {
@@ -230,13 +229,35 @@ function mustWait(known: KnownPayment | undefined, now: Date): boolean {
   return known !== undefined && (!mayRepeat(known, now) || waitsForRetry(known, now))
 }
 
+/**
+ * Looks a payment up, and records what Adyen has of it.
+ * @returns undefined if Adyen refuses to say, for which there is an exception
+ */
+async function learn(
+  context: Context,
+  payment: KnownPayment,
+  signal: AbortSignal,
+): Promise<readonly Transfer[] | undefined> {
+  const { db, now, settings } = context
+  const { reference } = payment
+  try {
+    const transfers = await lookUp(context, payment, signal)
+    await db.transaction().execute(tx => recordTransfers(tx, { settings, transfers, now: now() }))
+    return transfers
+  } catch (error) {
+    const refused = (status: string) => `Adyen does not say what became of the payment (${status}); it is asked again`
+    if (!(await block(context, error, { reference, refused }))) throw error
+    return undefined
+  }
+}
+
 async function lookUp(
   { client, now }: Context,
-  { reference, transferId, sentAt, refusedTransfers }: KnownPayment,
+  { reference, transferId, sentAt, mayBeMadeSince, refusedTransfers }: KnownPayment,
   signal: AbortSignal,
-) {
+): Promise<Transfer[]> {
   if (transferId !== null) return [await client.get(transferId, signal)]
-  const sentMs = (sentAt ?? now()).getTime()
+  const sentMs = (mayBeMadeSince ?? sentAt ?? now()).getTime()
   const since = new Date(Math.min(sentMs, now().getTime()) - limits.clockMsMax)
   const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
   // The vendor limits the period to six months.

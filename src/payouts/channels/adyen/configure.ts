@@ -16,6 +16,7 @@ export function toRail(settings: AdyenSettings): Rail {
     automatic,
     reports: { arrivals: false, returns: true },
     files: null,
+    listedUntil: async db => await (await import('./catch-up.ts')).readListedUntil(db, settings),
     summary: `Adyen Transfers, ${notifications === null ? 'polled' : 'with notifications'}`,
     payeeName,
     // The vendor alone decides, when a payment is requested.

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander'
+import { systemClock } from '../src/clock.ts'
 import { examples } from './help.ts'
 import { addServerOptions, OperatorCommand } from './operator-client.ts'
 import { countOf, print, printResult } from './print.ts'
@@ -22,7 +23,6 @@ backupCommand
       import('./with-database.ts'),
     ])
     const taken = await withDatabase(async (db, settings, { database }) => {
-      const { systemClock } = await import('../src/main.ts')
       const { recordChange } = await import('./actor.ts')
       return await takeBackup(settings, {
         embedded: database.embedded,

@@ -1,5 +1,6 @@
 import type { Settings } from '../src/config.ts'
-import type { Database, Roles } from '../src/main.ts'
+import type { Roles } from '../src/main.ts'
+import type { Database } from '../src/open-database.ts'
 import { linkTo } from '../src/users/links.ts'
 
 export type Banner = {

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Logger } from 'pino'
+import { systemClock } from '../src/clock.ts'
 import type { Settings } from '../src/config.ts'
-import { type Database, systemClock } from '../src/main.ts'
+import type { Database } from '../src/open-database.ts'
 import { hasOperator } from '../src/users/accounts.ts'
 import { createLink, linkTo } from '../src/users/links.ts'
 

@@ -1,9 +1,10 @@
 import { parseEnv } from 'node:util'
 import { Command, Option } from 'commander'
+import { systemClock } from '../src/clock.ts'
 import { readSettings, type Settings, SettingsProblem } from '../src/config.ts'
 import type { Db, Tx } from '../src/database/database.ts'
-import { type Database, openDatabase, requireSchema, systemClock } from '../src/main.ts'
 import { openLatestKeys } from '../src/members/key-checks.ts'
+import { type Database, openDatabase, requireSchema } from '../src/open-database.ts'
 import { openKeys, openSealer } from '../src/sealing/installation-keys.ts'
 import { copyKeys, listCopies, removeCopy } from '../src/sealing/key-copies.ts'
 import {

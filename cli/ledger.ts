@@ -1,4 +1,6 @@
+import { systemClock } from '../src/clock.ts'
 import type { Db } from '../src/database/database.ts'
+import { reasonOf } from '../src/kernel/text.ts'
 import type { Check, Seals } from '../src/verification/verify.ts'
 import { operator } from './actor.ts'
 import { day } from './arguments.ts'
@@ -22,8 +24,7 @@ ledgerCommand
   .option('--all', 'recompute the sealed transfers as well')
   .examples('ledger verify', 'ledger verify --all')
   .action(async ({ json, all }) => {
-    const [{ systemClock }, { readSeals, totals, verify }, { inSnapshot }] = await Promise.all([
-      import('../src/main.ts'),
+    const [{ readSeals, totals, verify }, { inSnapshot }] = await Promise.all([
       import('../src/verification/verify.ts'),
       import('../src/verification/walks.ts'),
     ])
@@ -101,9 +102,8 @@ addServerOptions(journalCommand)
 
 /** Best effort: a standby, or a role that only reads, can also be verified. */
 async function recordResult(db: Db, { startedAt, checks }: { startedAt: Date; checks: Check[] }): Promise<void> {
-  const [{ record }, { reasonOf, systemClock }, { recordEnded }] = await Promise.all([
+  const [{ record }, { recordEnded }] = await Promise.all([
     import('../src/audit-log/audit-log.ts'),
-    import('../src/main.ts'),
     import('../src/verification/verifications.ts'),
   ])
   const actor = operator()

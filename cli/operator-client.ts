@@ -4,6 +4,7 @@ import type { ApiResponse } from '../packages/sdk/src/call.ts'
 import { type Arguments, Client, type Operation as Described } from '../packages/sdk/src/client.ts'
 import { ApiError } from '../packages/sdk/src/errors.ts'
 import { type FileSource, isFile } from '../packages/sdk/src/files.ts'
+import { systemClock } from '../src/clock.ts'
 import type { Operation } from '../src/http/operation.ts'
 import type { Caller } from '../src/in-process.ts'
 import type { InstallationContext } from '../src/operators/operation-context.ts'
@@ -73,7 +74,7 @@ export async function withOperators<T>(
 ): Promise<T> {
   if (given.url !== undefined) return await onServer(given.url, given.key, work)
   // Loaded here: a command that works on a server needs none of it.
-  const [{ operatorContext, systemClock }, { claimMode }, { withDatabase }] = await Promise.all([
+  const [{ operatorContext }, { claimMode }, { withDatabase }] = await Promise.all([
     import('../src/main.ts'),
     import('../src/partners/partners.ts'),
     import('./with-database.ts'),

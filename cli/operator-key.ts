@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { systemClock } from '../src/main.ts'
+import { systemClock } from '../src/clock.ts'
 import { stateOf } from '../src/partners/api-keys.ts'
 import { createOperatorKey, listOperatorKeys, revokeOperatorKey } from '../src/partners/operator-keys.ts'
 import { operatorName, recordChange } from './actor.ts'

@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
+import { systemClock } from '../src/clock.ts'
 import { recordChange } from './actor.ts'
 import { examples } from './help.ts'
 import { terminal } from './terminal.ts'
@@ -12,10 +13,9 @@ export const openArchivedCommand = new Command('open-archived')
   .addHelpText('after', examples('payouts open-archived /srv/sepa/archive/2026-03-10/camt053.xml.sealed > camt053.xml'))
   .action(async (file: string) => {
     // Loaded here: `--help` must not wait for them.
-    const [{ findArchiveKey }, { openSealedFile }, { systemClock }] = await Promise.all([
+    const [{ findArchiveKey }, { openSealedFile }] = await Promise.all([
       import('../src/payouts/books/archive-keys.ts'),
       import('../src/payouts/delivery/sealed-file.ts'),
-      import('../src/main.ts'),
     ])
     await withDatabase(async db => {
       const opened = openSealedFile(file, async of => {

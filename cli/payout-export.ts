@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { systemClock } from '../src/clock.ts'
 import type { Tx } from '../src/database/database.ts'
 import { asOption, operator, personOf } from './actor.ts'
 import { stateInWords } from './batch-state.ts'
@@ -40,9 +41,9 @@ type Given = { folder: string; firstFileNotSent?: boolean; again?: boolean; as?:
 
 async function writeFile(batchId: string, { folder, firstFileNotSent = false, again = false, as }: Given) {
   // Loaded here: `--help` must not wait for them.
-  const [main, batches, copies, { isHeld }, { exportAgain, exportBatch }, { fileRailNamed }, audit, { recordAudit }] =
+  const [rails, batches, copies, { isHeld }, { exportAgain, exportBatch }, { fileRailNamed }, audit, { recordAudit }] =
     await Promise.all([
-      import('../src/main.ts'),
+      import('../src/rails.ts'),
       import('../src/payouts/books/batches.ts'),
       import('../src/payouts/books/copies.ts'),
       import('../src/payouts/books/rail-holds.ts'),
@@ -51,17 +52,17 @@ async function writeFile(batchId: string, { folder, firstFileNotSent = false, ag
       import('../src/operators/batch-operations.ts'),
       import('../src/http/record-audit.ts'),
     ])
-  const now = main.systemClock()
+  const now = systemClock()
   const person = personOf(as)
   return await withDatabase(async (db, settings) => {
-    const rail = fileRailNamed(await main.readRails(settings), (await batches.get(db, batchId)).rail)
+    const rail = fileRailNamed(await rails.readRails(settings), (await batches.get(db, batchId)).rail)
     const record = async (tx: Tx, { sha256 }: { sha256: string }) => {
       const words = { ...(firstFileNotSent ? { firstFileNotSent } : {}), ...(again ? { again } : {}) }
       const change = { action: 'payout_batch.export', details: { person, sha256, ...words } } as const
       const entries = await audit.auditOfBatch(tx, batchId, change)
       await recordAudit(tx, { audit: entries }, { actor: operator(), partnerId: null, now })
     }
-    const context = { db, log: openLog('warn'), now: main.systemClock }
+    const context = { db, log: openLog('warn'), now: systemClock }
     const asked = { rail, batchId, folder, person, record }
     if (again) return await exportAgain(context, asked)
     const file = await exportBatch(context, { ...asked, isFirstUnsent: firstFileNotSent })

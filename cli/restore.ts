@@ -1,6 +1,7 @@
 import { Command } from 'commander'
+import { systemClock } from '../src/clock.ts'
 import { readSettings } from '../src/config.ts'
-import { openRestored, prepare, systemClock } from '../src/main.ts'
+import { openRestored, prepare } from '../src/open-database.ts'
 import { recordChange } from './actor.ts'
 import { instant, timelineNumber } from './backup.ts'
 import { examples } from './help.ts'

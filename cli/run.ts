@@ -1,4 +1,5 @@
 import { AssertionError } from 'node:assert'
+import { reasonOf } from '../src/kernel/text.ts'
 import { partnerCommands } from './client/commands.ts'
 import { type Commands, runProgram } from './program.ts'
 import { setExitCode, type Terminal, writeErrorLine } from './terminal.ts'
@@ -131,11 +132,8 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
   ],
   outlined: async name => (await import('./outline.ts')).outlinedCommand(name),
   fail: async error => {
-    // The failed command has loaded these modules; a command that only prints its help never does.
-    const [{ SettingsProblem }, { reasonOf }] = await Promise.all([
-      import('../src/config.ts'),
-      import('../src/main.ts'),
-    ])
+    // The failed command has loaded this module; a command that only prints its help never does.
+    const { SettingsProblem } = await import('../src/config.ts')
     setExitCode(error instanceof SettingsProblem ? 2 : 1)
     // A bug is reported with its stack; anything else is a message for the operator.
     const isBug = error instanceof TypeError || error instanceof ReferenceError || error instanceof AssertionError

@@ -2,10 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { systemClock } from '../src/clock.ts'
 import type { Settings } from '../src/config.ts'
-import { type Database, readDemoRail, systemClock } from '../src/main.ts'
+import type { Database } from '../src/open-database.ts'
 import { findHolder } from '../src/partners/api-keys.ts'
 import { listPartners } from '../src/partners/partners.ts'
+import { readDemoRail } from '../src/rails.ts'
 import { seedDemo } from '../src/sandbox/demo.ts'
 
 /**

@@ -2,10 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import type { Status } from '../packages/console/src/generated/operator.ts'
+import { systemClock } from '../src/clock.ts'
 import type { Settings } from '../src/config.ts'
-import { ago, duration, snakeCase } from '../src/kernel/text.ts'
+import { ago, duration, reasonOf, snakeCase } from '../src/kernel/text.ts'
 import { within } from '../src/kernel/within.ts'
-import type { Database } from '../src/main.ts'
+import type { Database } from '../src/open-database.ts'
 import { stopInWords } from '../src/partners/stops.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
@@ -65,7 +66,6 @@ type Source = { read(): Promise<Status>; close(): Promise<void> }
 type Reading = Status | { state: 'cannotTell'; reason: string }
 
 async function readingOf(status: Promise<Status>): Promise<Reading> {
-  const { reasonOf } = await import('../src/main.ts')
   return await status.catch(error => ({ state: 'cannotTell', reason: reasonOf(error) }))
 }
 
@@ -120,8 +120,9 @@ class StatusHere implements Source {
   }
 
   async read(): Promise<Status> {
-    const [{ openDatabase, readRails, requireSchema, systemClock }, ...modules] = await Promise.all([
-      import('../src/main.ts'),
+    const [{ openDatabase, requireSchema }, { readRails }, ...modules] = await Promise.all([
+      import('../src/open-database.ts'),
+      import('../src/rails.ts'),
       import('../src/partners/partners.ts'),
       import('../src/diagnosis/status.ts'),
       import('../src/operators/installation-schema.ts'),

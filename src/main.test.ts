@@ -7,7 +7,8 @@ import { keySettings, keySource } from '../test/harness/installation-key.ts'
 import { defaultHealthPort, readSettings } from './config.ts'
 import type { Databases } from './database/connect.ts'
 import { outageOutcome } from './database/errors.ts'
-import { type Database, openDatabase, prepare, run } from './main.ts'
+import { run } from './main.ts'
+import { type Database, openDatabase, prepare } from './open-database.ts'
 
 const quiet = pino({ level: 'silent' })
 

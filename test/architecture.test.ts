@@ -70,7 +70,15 @@ const slices = [
   'withdrawals',
 ]
 /** They register the routes and tasks of all slices. */
-const programs = ['src/app.ts', 'src/in-process.ts', 'src/operations.ts', 'src/worker.ts', 'src/tasks.ts']
+const programs = [
+  'src/app.ts',
+  'src/in-process.ts',
+  'src/open-database.ts',
+  'src/operations.ts',
+  'src/rails.ts',
+  'src/worker.ts',
+  'src/tasks.ts',
+]
 const isHttp = (file: string) =>
   /^src\/(http|site)\//.test(file) ||
   /^src\/.+\/(([a-z-]+-)?(routes|operations)|operation|operation-context)\.ts$/.test(file)
@@ -482,13 +490,13 @@ test('a query reads a table of another slice only where the list says so, but fo
   expect([...found].sort()).toEqual(listed.sort())
 })
 
-test('only routes, operations and http/ import Fastify, src reads no process.env, and only main.ts reads the clock', () => {
+test('only routes, operations and http/ import Fastify, src reads no process.env, and only clock.ts reads it', () => {
   const breaches = modules.flatMap(({ file, code, packages }) => [
     ...(packages.some(name => /fastify/.test(name)) && !isHttp(file) ? [`${file} imports Fastify`] : []),
     ...(/process\.env/.test(code) && !file.startsWith('cli/') && !file.startsWith('packages/')
       ? [`${file} reads the environment`]
       : []),
-    ...(/new Date\(\)|Date\.now\(\)/.test(code) && file !== 'src/main.ts' && !file.startsWith('packages/')
+    ...(/new Date\(\)|Date\.now\(\)/.test(code) && file !== 'src/clock.ts' && !file.startsWith('packages/')
       ? [`${file} reads the clock`]
       : []),
     ...(/NODE_ENV|VITEST/.test(code) ? [`${file} knows of tests`] : []),
@@ -541,7 +549,7 @@ const specialCommands: Record<string, string> = {
 
 test('the commands of operators load only settings, operations and words, but for those listed with a reason', () => {
   const allowed = [
-    /^src\/(config|main)\.ts$/,
+    /^src\/(clock|config|main|open-database|rails)\.ts$/,
     /^src\/(kernel|tabular)\//,
     /^src\/.+-operations\.ts$/,
     // The values that options accept.

@@ -3,7 +3,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { readSettings } from '../config.ts'
-import { openDatabase, prepare } from '../main.ts'
+import { openDatabase, prepare } from '../open-database.ts'
 import { requireOwnSessions } from './own-session.ts'
 import { startPooler } from './pooler.fixture.ts'
 

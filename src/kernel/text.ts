@@ -38,3 +38,12 @@ export function duration(from: Date, to: Date): string {
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`
 }
+
+/**
+ * The message of an error. Connecting to a name with several addresses (`localhost`) fails with an AggregateError
+ * whose message is empty.
+ */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])
+  return error instanceof Error ? error.message : String(error)
+}

@@ -16,9 +16,11 @@ import pino from 'pino'
 import { inject, vi } from 'vitest'
 import { banner } from '../../cli/banner.ts'
 import { run } from '../../cli/run.ts'
+import { systemClock } from '../../src/clock.ts'
 import { readSettings } from '../../src/config.ts'
 import { connect } from '../../src/database/connect.ts'
 import * as main from '../../src/main.ts'
+import { openDatabase, prepare } from '../../src/open-database.ts'
 import { claimMode, listPartners } from '../../src/partners/partners.ts'
 import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
@@ -229,14 +231,14 @@ export async function serve(
   { roles = { api: true, worker: true } }: { roles?: main.Roles } = {},
 ): Promise<Served & { log(): string; stop(): Promise<void> }> {
   const all = readSettings({ ...fixed, ...settings })
-  const now = main.systemClock
+  const now = systemClock
   const lines: string[] = []
   const log = pino({}, { write: line => lines.push(line) })
-  const database = await main.openDatabase(all, log)
+  const database = await openDatabase(all, log)
   const { db } = database
   const mode = all.MIDMONTH_MODE
   const open = async () => {
-    const sealer = await main.prepare(database, { mayMigrate: false, log })
+    const sealer = await prepare(database, { mayMigrate: false, log })
     await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
     return await main.run(database, { settings: all, roles, sealer, log, now })
   }

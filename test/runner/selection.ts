@@ -5,7 +5,7 @@ export type Module = { file: string; imports: string[] }
 
 // They import the whole program, so an import of them does not say what a test is about.
 const programs = [
-  ...['src/app.ts', 'src/main.ts', 'src/worker.ts', 'src/tasks.ts', 'cli/run.ts'],
+  ...['src/app.ts', 'src/main.ts', 'src/open-database.ts', 'src/worker.ts', 'src/tasks.ts', 'cli/run.ts'],
   ...['test/harness/harness.ts', 'test/harness/verbs.ts', 'test/program/program.ts'],
 ]
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { banksOf, readRails } from '../../../main.ts'
+import { banksOf, readRails } from '../../../rails.ts'
 import { refusalOf, transferInfo } from './request.ts'
 import { type AdyenRail, faultsOf, toAdyenSettings } from './settings.ts'
 

@@ -9,6 +9,10 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/co
 const statements = process.env.MIDMONTH_TEST_STATEMENTS
 const recorder = new URL('test/statements/record.ts', import.meta.url).href
 
+// Tests know a server by its host.
+const citus = process.env.MIDMONTH_TEST_CITUS_URL
+if (citus) process.env.PGPORT = new URL(citus).port || '5432'
+
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'packages/**/*.test.ts', 'test/**/*.test.ts', 'cli/**/*.test.ts'],

@@ -188,8 +188,8 @@ function describeSkippedStop({ begun, pending }: SchemaState, files: MigrationFi
   )
 }
 
-// The job queue's own migrations take no lock, and fail if two processes run them at once.
-async function inTurn<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+/** Runs work with a connection that holds the lock of `migrate`. The job queue's own migrations take none, and fail if two processes run them at once. */
+export async function inTurn<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   try {
     // A statement that waited for the lock would have a snapshot, for whose end an index that is built concurrently waits.

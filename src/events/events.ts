@@ -108,11 +108,9 @@ export async function hasUnnumbered(db: Reader, partnerId: string): Promise<bool
 
 /** The partners with committed events that are not in the feed yet. */
 export async function partnersToNumber(db: Reader): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    select p.id from partners p
-     where exists (select from events e where e.partner_id = p.id and e.position is null)
-     order by p.id`.execute(db)
-  return rows.map(({ id }) => id)
+  const { rows } = await sql<{ partnerId: string }>`
+    select distinct partner_id from events where position is null order by partner_id`.execute(db)
+  return rows.map(({ partnerId }) => partnerId)
 }
 
 /**

@@ -36,7 +36,7 @@ export async function lockMembers(
   { partnerId, memberIds, waits = true }: OfMembers & { waits?: boolean },
 ): Promise<LockedMember[]> {
   const { rows } = await sql<LockedMember>`
-    select m.id, m.status, ${currencyOfMember} as currency, m.instructed_at, m.erased_at is not null as is_erased
+    select m.id, m.status, ${currencyOfMember(partnerId)} as currency, m.instructed_at, m.erased_at is not null as is_erased
       from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])
      ${waits ? lockOfMembers.waiting : lockOfMembers.skipping}`.execute(tx)
@@ -64,13 +64,14 @@ export const lockOfMembers = {
   skipping: sql`order by m.partner_id, m.id for no key update of m skip locked`,
 }
 
-/** SQL for the currency of a row `m` of `members`: that of the tier. */
-const currencyOfMember = sql<Currency>`(select t.currency from tiers t where t.partner_id = m.partner_id and t.name = m.tier)`
+/** SQL for the currency of a row `m` of the partner's members: that of the tier. */
+const currencyOfMember = (partnerId: string) =>
+  sql<Currency>`(select t.currency from tiers t where t.partner_id = ${partnerId} and t.name = m.tier)`
 
 /** The currencies of the members that exist, by id. */
 export async function currenciesOf(db: Reader, { partnerId, memberIds }: OfMembers): Promise<Map<string, Currency>> {
   const { rows } = await sql<{ id: string; currency: Currency }>`
-    select m.id, ${currencyOfMember} as currency from members m
+    select m.id, ${currencyOfMember(partnerId)} as currency from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])`.execute(db)
   return new Map(rows.map(row => [row.id, row.currency]))
 }

@@ -1,4 +1,4 @@
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { lanesOf, type Reader, sql, type Tx } from '../database/database.ts'
 import type { Scope } from '../worker/task.ts'
 
 // On a sandbox each partner has a clock: real time plus an offset that only grows, until a reset. In a live installation the
@@ -57,9 +57,16 @@ export async function resetOffset(tx: Tx, partnerId: string): Promise<void> {
 
 /**
  * Lists the scopes of a task: all partners on real time together, and each partner whose clock is ahead. The task runs once per
- * scope.
+ * scope. Where a partner's rows are on one of several nodes, each partner is a scope: rows of several nodes cannot be locked together.
  */
 export async function scopesOf(db: Reader): Promise<{ scope: Scope; offsetMs: number }[]> {
+  if (lanesOf(db) === 'partner') {
+    const { rows } = await sql<{ partnerId: string; offsetMs: bigint | null }>`
+      select p.id as partner_id, c.offset_ms from partners p left join sandbox_clocks c on c.partner_id = p.id order by p.id`.execute(
+      db,
+    )
+    return rows.map(({ partnerId, offsetMs }) => ({ scope: { only: partnerId }, offsetMs: Number(offsetMs ?? 0n) }))
+  }
   const { rows } = await sql<{ partnerId: string; offsetMs: bigint }>`
     select partner_id, offset_ms from sandbox_clocks where offset_ms > 0 order by partner_id`.execute(db)
   if (rows.length === 0) return [{ scope: 'all', offsetMs: 0 }]

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { type Db, sql, type Tx } from '../database/database.ts'
+import { type Db, lanesOf, sql, type Tx } from '../database/database.ts'
 import type { Clock } from '../kernel/time.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 
@@ -72,11 +72,17 @@ export async function scheduleTask(
   tx: Tx,
   { task, at, partnerId }: { task: TaskName; at: Date; partnerId?: string | undefined },
 ): Promise<void> {
+  const readOffset = sql<{
+    offsetMs: bigint
+  }>`select offset_ms from sandbox_clocks where partner_id = ${partnerId ?? null}`
+  // Where partners are on other nodes, the queue is not.
+  const isApart = lanesOf(tx) === 'partner'
+  const offset = isApart
+    ? sql`${(await readOffset.execute(tx)).rows[0]?.offsetMs ?? null}::bigint`
+    : sql`(${readOffset})`
   // Adding a job notifies the workers, and PostgreSQL serialises the commits of notifying transactions. A batch's short
   // lock timeout must not apply to that wait.
   await sql`
     select set_config('lock_timeout', '2s', true), graphile_worker.add_job(${task}, run_at => ${at}::timestamptz
-      - coalesce((select offset_ms from sandbox_clocks where partner_id = ${partnerId ?? null}), 0) * interval '1 ms')`.execute(
-    tx,
-  )
+      - coalesce(${offset}, 0) * interval '1 ms')`.execute(tx)
 }

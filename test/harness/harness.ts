@@ -28,6 +28,7 @@ import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../../src/tiers/terms.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
+import { citusUrl, createDistributed } from '../servers/citus.ts'
 import type { ApiResponse, Call } from './api-response.ts'
 import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
@@ -82,7 +83,8 @@ export async function startHarness({
   tracing?: ApiContext['tracing']
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
-  await cloneTemplate({ host, owner, superuser, database })
+  if (citusUrl === undefined) await cloneTemplate({ host, owner, superuser, database })
+  else await createDistributed(citusUrl, database)
   const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
   // For changes that bypass the service. Connects on first use.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })

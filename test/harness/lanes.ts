@@ -1,4 +1,6 @@
 import type { Lanes } from '../../src/kernel/lanes.ts'
+import { citusUrl } from '../servers/citus.ts'
 
-/** The lanes of batches in tests that choose none: those of the shell, `MIDMONTH_LANES=partner npm test`. */
-export const lanesOfTests: Lanes = process.env.MIDMONTH_LANES === 'partner' ? 'partner' : 'shared'
+/** The lanes of batches in tests that choose none: those of the shell, `MIDMONTH_LANES=partner npm test`, or those that Citus needs. */
+export const lanesOfTests: Lanes =
+  process.env.MIDMONTH_LANES === 'partner' || citusUrl !== undefined ? 'partner' : 'shared'

@@ -12,6 +12,7 @@ import { names, startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { ensureInstallationKey } from '../../src/sealing/installation-keys.ts'
 import { keySource } from '../harness/installation-key.ts'
+import { citusUrl } from '../servers/citus.ts'
 import { createPostgres } from '../servers/postgres.ts'
 
 declare module 'vitest' {
@@ -23,6 +24,10 @@ declare module 'vitest' {
 
 /** One PostgreSQL for the whole run, with a migrated template that each test file clones. */
 export default async function setup(project: TestProject) {
+  if (citusUrl !== undefined) {
+    const { hostname: host, username: superuser } = new URL(citusUrl)
+    return project.provide('postgres', { host, user: names.roles.app, owner: names.roles.owner, superuser })
+  }
   const { host, user, owner, stop } = await startTestPostgres()
   project.provide('postgres', { host, user, owner, superuser })
   return stop

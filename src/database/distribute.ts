@@ -1,0 +1,161 @@
+import type pg from 'pg'
+import { snakeCase } from '../kernel/text.ts'
+import type { Db } from './database.ts'
+import { type AppRole, applyGrants } from './grants.ts'
+import { inTurn } from './migrate.ts'
+import { readSchemaState } from './migrations.ts'
+import { type TablePlace, tablePlaces } from './table-places.ts'
+
+/** One change that spreads the tables, and the statement that makes it. */
+export type DistributionStep = { change: string; statement: string }
+
+/** Why a database cannot be distributed yet, each as a sentence that says what to do. */
+export type Obstacle = string
+
+/**
+ * Reads what is left to do until every table is at its place; see `tablePlaces`. Nothing on a database that is distributed. A run that was
+ * interrupted is continued by the steps that are left.
+ * @param client a connection of the owner to the coordinator
+ */
+export async function planDistribution(
+  client: pg.ClientBase,
+): Promise<{ obstacles: Obstacle[]; steps: DistributionStep[] }> {
+  const obstacles = await findObstacles(client)
+  if (obstacles.length > 0) return { obstacles, steps: [] }
+  const spread = await spreadTables(client)
+  const keys = await foreignKeys(client)
+  const placed = Object.entries(tablePlaces).map(([table, place]) => ({ table: snakeCase(table), place }))
+  const placeOf = new Map(placed.map(({ table, place }) => [table, place]))
+  const dropped = keys.filter(
+    ({ table, target }) => placeOf.get(table) === 'local' && placeOf.get(target) === 'reference',
+  )
+  const kept = keys.filter(key => !dropped.includes(key))
+  const inOrder = (place: TablePlace) =>
+    referredFirst(
+      placed.filter(each => each.place === place).map(({ table }) => table),
+      kept,
+    ).filter(table => !spread.has(table))
+  return {
+    obstacles,
+    steps: [
+      ...dropped.map(({ name, table, target }) => ({
+        change: `${table}: no foreign key to ${target}, which is a reference table`,
+        statement: `alter table public.${table} drop constraint ${name}`,
+      })),
+      ...inOrder('reference').map(table => ({
+        change: `${table}: a reference table, on every node`,
+        statement: `select create_reference_table('public.${table}')`,
+      })),
+      ...inOrder('distributed').map(table => ({
+        change: `${table}: distributed by partner`,
+        statement: `select create_distributed_table('public.${table}', 'partner_id'${table === anchor ? '' : `, colocate_with => 'public.${anchor}'`})`,
+      })),
+    ],
+  }
+}
+
+// The table whose shards those of all others are beside.
+const anchor = 'tiers'
+
+/** The settings that the tables need on every node. */
+const settings = [
+  ['citus.enable_unsafe_triggers', 'on', 'triggers guard the books on each node'],
+  ['citus.propagate_set_commands', 'local', 'the limits on waits hold on each node'],
+  ['citus.enable_local_reference_table_foreign_keys', 'off', 'tables of the coordinator stay local'],
+  ['citus.allow_nested_distributed_execution', 'on', 'triggers look at other tables of the partner'],
+] as const
+
+async function findObstacles(client: pg.ClientBase): Promise<Obstacle[]> {
+  const { rows } = await client.query<{ hasExtension: boolean; hasCatalog: boolean }>(
+    `select exists (select from pg_extension where extname = 'citus') as "hasExtension"`,
+  )
+  if (rows[0]?.hasExtension !== true)
+    return [
+      'This database has no extension citus: add citus to shared_preload_libraries on every node, restart them, and run "create extension citus" in this database on each',
+    ]
+  const nodes = await client.query<{ isCoordinator: boolean; holdsShards: boolean }>(
+    `select groupid = 0 as "isCoordinator", shouldhaveshards and isactive as "holdsShards" from pg_dist_node where noderole = 'primary'`,
+  )
+  const current = await client.query<{ name: string; value: string }>(
+    `select name, current_setting(name, true) as value from unnest($1::text[]) as s (name)`,
+    [settings.map(([name]) => name)],
+  )
+  const { rows: database } = await client.query<{ name: string }>('select quote_ident(current_database()) as name')
+  return [
+    ...(nodes.rows.some(({ isCoordinator }) => isCoordinator)
+      ? []
+      : ['The coordinator is not among the nodes: run select citus_set_coordinator_host(…) with its address']),
+    ...(nodes.rows.some(({ holdsShards }) => holdsShards)
+      ? []
+      : ['No node takes shards: add one with select citus_add_node(…)']),
+    ...settings
+      .filter(([name, wanted]) => current.rows.find(row => row.name === name)?.value !== wanted)
+      .map(
+        ([name, wanted, reason]) =>
+          `${name} must be ${wanted}, since ${reason}: run on every node alter database ${database[0]?.name} set ${name} = ${wanted}`,
+      ),
+  ]
+}
+
+/** The tables that are on the nodes already. */
+async function spreadTables(client: pg.ClientBase): Promise<Set<string>> {
+  const { rows } = await client.query<{ name: string }>(
+    'select logicalrelid::regclass::text as name from pg_dist_partition',
+  )
+  return new Set(rows.map(({ name }) => name))
+}
+
+type ForeignKey = { name: string; table: string; target: string }
+
+async function foreignKeys(client: pg.ClientBase): Promise<ForeignKey[]> {
+  const { rows } = await client.query<ForeignKey>(
+    `select quote_ident(conname) as name, a.relname as table, b.relname as target
+       from pg_constraint k join pg_class a on a.oid = conrelid join pg_class b on b.oid = confrelid
+      where contype = 'f' and conparentid = 0 and connamespace = 'public'::regnamespace order by 2, 1`,
+  )
+  return rows
+}
+
+/** Tables in an order in which each comes after those that it refers to. */
+function referredFirst(tables: string[], keys: ForeignKey[]): string[] {
+  const ordered: string[] = []
+  const add = (table: string) => {
+    if (ordered.includes(table)) return
+    for (const key of keys)
+      if (key.table === table && key.target !== table && tables.includes(key.target)) add(key.target)
+    ordered.push(table)
+  }
+  add(anchor)
+  for (const table of tables) add(table)
+  return ordered.filter(table => tables.includes(table))
+}
+
+/** The address of the tables was not changed, since something is in the way. */
+export class NotReady extends Error {}
+
+/**
+ * Spreads the tables over the nodes, and then gives the rights that the nodes know. Continues where a run that was interrupted has arrived.
+ * @param db connected as the owner, like `pool`
+ * @param options.shards into how many shards the partners are divided; cannot be changed later without moving all rows
+ * @throws NotReady with a sentence for each obstacle
+ */
+export async function distribute(
+  db: Db,
+  pool: pg.Pool,
+  app: AppRole,
+  { shards, onStep = () => undefined }: { shards?: number; onStep?: (change: string) => void } = {},
+): Promise<DistributionStep[]> {
+  return await inTurn(pool, async client => {
+    const { obstacles, steps } = await planDistribution(client)
+    if (obstacles.length > 0) throw new NotReady(obstacles.join('\n'))
+    await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
+    if (shards !== undefined) await client.query(`set citus.shard_count = ${shards}`)
+    for (const { change, statement } of steps) {
+      await client.query(statement)
+      onStep(change)
+    }
+    const { toContract } = await readSchemaState(db)
+    await applyGrants(client, app, { mayRevoke: toContract.length === 0 })
+    return steps
+  })
+}

@@ -8,6 +8,7 @@ import { readPlace } from '../src/database/place.ts'
 import { type Database, openDatabase, openRestored } from '../src/open-database.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
+import { stepInWords } from './migrate.ts'
 import { planAsked } from './plan-restore.ts'
 import { printResult, table } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
@@ -49,7 +50,7 @@ ${examples('upgrade --rehearse --identity backup.key', 'upgrade --rehearse --dat
           contracts: true,
           onStep: report => {
             reports.push(report)
-            writeErrorLine(`${report.migration}, step ${report.step.number} is done`)
+            writeErrorLine(stepInWords(report))
           },
         })
       } finally {

@@ -37,7 +37,7 @@ const limits = {
   silentMsMax: 60_000,
   // If the server is recovering from a crash, or shutting down.
   busyMsMax: 120_000,
-  noticeMs: 5_000,
+  saidAfterMs: 5_000,
   shutdownMsMax: 60_000,
   connectMsMax: 5_000,
   // A keeper repeats its stop signal every second.
@@ -119,7 +119,7 @@ export async function joinOrStart(
   const began = performance.now()
   let lastBusyAt = began
   let starting: Start | undefined
-  let isNoticed = false
+  let isSaid = false
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.5, 250)) {
     await ensureSocketDir(cluster)
     const answer = await connect(cluster)
@@ -136,8 +136,8 @@ export async function joinOrStart(
       starting = start(cluster, { settings, isRestoring })
     const now = performance.now()
     if (answer.isBusy) lastBusyAt = now
-    if (!isNoticed && now - began > limits.noticeMs) {
-      isNoticed = true
+    if (!isSaid && now - began > limits.saidAfterMs) {
+      isSaid = true
       const atMost = isRestoring ? '' : `, for at most ${busyMsMax / 1_000} s`
       onProgress(`waiting for PostgreSQL${atMost} (${answer.message})`)
     }

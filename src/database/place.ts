@@ -4,14 +4,14 @@ import { type Db, sql, type Tx } from './database.ts'
 // Where the database is: on which server, and which of the server's databases and histories. A copy of the server's whole disk is in the
 // same place.
 
-/**
- * @property tableOid of a table: dropping all tables, as `pg_restore --clean` does, changes it, but not the database's
- * @property timeline in hexadecimal, as in the names of WAL files
- */
+/** @property tableOid of a table: dropping all tables, as `pg_restore --clean` does, changes it, but not the database's */
 export type Place = { systemIdentifier: string; databaseOid: bigint; tableOid: bigint; timeline: string }
 
 /** @property isKnown whether the database remembers this place */
 export type PlaceNow = Place & { wasStandby: boolean; isKnown: boolean }
+
+/** The timeline that the primary writes, in hexadecimal, as in the names of WAL files. */
+export const timelineNow = sql<string>`left(pg_walfile_name(pg_current_wal_lsn()), 8)`
 
 /** Where the database is now. @returns undefined if the server does not say, as some that are offered as a service */
 export async function readPlace(db: Db): Promise<PlaceNow | undefined> {
@@ -21,7 +21,7 @@ export async function readPlace(db: Db): Promise<PlaceNow | undefined> {
         select (select system_identifier::text from pg_control_system()) as system_identifier,
                (select oid::bigint from pg_database where datname = current_database()) as database_oid,
                'database_places'::regclass::oid::bigint as table_oid,
-               left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline)
+               ${timelineNow} as timeline)
       select place.*, pg_last_wal_receive_lsn() is not null as was_standby,
              exists (select from database_places natural join place) as is_known
         from place`.execute(db)

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { within } from '../kernel/within.ts'
 import { type Db, sql } from './database.ts'
 import { outageOutcome, Unavailable } from './errors.ts'
+import { timelineNow } from './place.ts'
 
 const limits = {
   // A replica in the same network replays within some milliseconds; waiting for longer is slower than reading from the primary.
@@ -63,9 +64,7 @@ export class Replica {
   async #written(): Promise<Position | undefined> {
     const { rows } = await sql<Position>`
       select pg_current_wal_flush_lsn()::text as position,
-             ('x' || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8))::bit(32)::integer as timeline`.execute(
-      this.#primary,
-    )
+             ('x' || ${timelineNow})::bit(32)::integer as timeline`.execute(this.#primary)
     return rows[0]
   }
 

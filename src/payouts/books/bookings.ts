@@ -2,10 +2,10 @@ import { type Reader, sql } from '../../database/database.ts'
 import { type Day, daysBetween } from '../../kernel/time.ts'
 import type { BankMessage } from '../formats/bank-files.ts'
 
-// Banks report a booking several times, in an intraday notice (camt.054) and in the statement of the day (camt.053), but can also
+// Banks report a booking several times, in an intraday advice (camt.054) and in the statement of the day (camt.053), but can also
 // book the same thing twice. These rules tell the two apart.
 
-// The most days between a notice and a statement that book the same money: a weekend with holidays on both sides.
+// The most days between an advice and a statement that book the same money: a weekend with holidays on both sides.
 const daysApartMax = 5
 
 /** A booking as a message of the bank reports it. `amount` is positive if money arrived. */
@@ -128,7 +128,7 @@ function keyOf({ day, amount, bankReference }: Booked): string {
 
 /**
  * Whether another message has reported money of the same account, day and amount that is left to an operator. Both may be the same money,
- * whatever their references: a notice and a statement do not always give the same ones.
+ * whatever their references: an advice and a statement do not always give the same ones.
  */
 export async function isUndecidedElsewhere(
   db: Reader,
@@ -153,7 +153,7 @@ function canBeSameAccount(one: string | null, other: string | null): boolean {
 
 /**
  * Whether another message has reported this booking. Bookings of one message are never the same. Without bank references, the first booking
- * of a day in one message is the first in another, and so on. With the same bank reference, a notice and a statement may name different
+ * of a day in one message is the first in another, and so on. With the same bank reference, an advice and a statement may name different
  * days.
  * @param known the bookings of the same reference, in order, including those of the same message
  */
@@ -189,7 +189,7 @@ function isSaidOfAnother({ bankReference }: Booked, alike: Booked[]): boolean {
 }
 
 /**
- * Whether a notice has reported the booking of a statement, or vice versa, on another day within five. A second statement (or notice) of
+ * Whether an advice has reported the booking of a statement, or vice versa, on another day within five. A second statement (or advice) of
  * that booking is another booking.
  */
 function isReportedOnOtherDay(booked: Booked, known: Booked[]): boolean {

@@ -152,7 +152,7 @@ function matchBooking(found: Match, { payout, booked, bookings, record, outstand
     if (isReportedAgain(booked, known)) return { result: 'known' }
     return (outstanding.get(booked.reference) ?? 0) > 0 ? duplicateReturned : found
   }
-  // The statement of the day repeats the notice.
+  // The statement of the day repeats the advice.
   if (found.result === 'exception') return isReportedAgain(booked, known) ? { result: 'known' } : found
   if (payout?.outcome === 'returned' && booked.amount < 0n && !isReportedAgain(booked, known)) {
     const isReversal = record.booking?.isReversal ?? false

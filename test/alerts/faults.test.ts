@@ -99,43 +99,63 @@ test.runIf(hasPrometheus)('a killed worker, a process that does not respond, and
   await expectFaults(['NotScraped'], { moments: [moments[0] ?? [], []], lastingMinutes: 20 })
 })
 
-test.runIf(hasPrometheus)('late tasks, tasks given up, stuck withdrawals, low floats, failing webhooks', async () => {
-  const database = { ...(await newQuietDatabase({ hasDemo: true })), ...settings }
-  const service = await serve(database)
-  const [failing, gone] = [await startReceiver(), await startReceiver()]
-  failing.answerWith(500)
-  gone.answerWith(410)
-  const before = await scrapeUntil(service, /midmonth_workers_alive 1/)
+test.runIf(hasPrometheus)(
+  'late tasks, tasks given up, stuck withdrawals, low floats, failing webhooks, failing messages to operators',
+  async () => {
+    const [failing, gone] = [await startReceiver(), await startReceiver()]
+    const notify = {
+      MIDMONTH_NOTIFY_WEBHOOK_URL: failing.url,
+      MIDMONTH_NOTIFY_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32).toString('base64')}`,
+    }
+    const database = { ...(await newQuietDatabase({ hasDemo: true })), ...settings, ...notify }
+    const service = await serve(database)
+    failing.answerWith(500)
+    gone.answerWith(410)
+    const before = await scrapeUntil(service, /midmonth_workers_alive 1/)
 
-  for (const { url } of [failing, gone]) await post(service, '/v1/webhooks', { url, types: ['withdrawal.held'] })
-  const memberId = await findMember(service)
-  const amount = { amount: 1_000, currency: 'GBP' }
-  const intent = await post(service, '/v1/pay/withdrawals/intent', { memberId, amount })
-  await post(service, '/v1/pay/withdrawals/complete', { withdrawalIntentId: intent.withdrawalIntentId })
-  const [partner] = JSON.parse((await midmonth(['partner', 'list', '--json'], database)).stdout)
-  await midmonth(['float', 'floor', partner.id, 'GBP', '99999999999'], database)
-  await imitate(
-    database,
-    // The bank was asked nine times.
-    "update withdrawals set attempts = 9, due_at = now() + interval '1 hour' where status = 'held'",
-    "select graphile_worker.add_job('a-task-of-another-version', run_at => now() - interval '20 minutes')",
-    "select graphile_worker.add_job('failing-task', max_attempts => 1)",
-    "update graphile_worker._private_jobs set attempts = max_attempts where task_id in (select id from graphile_worker._private_tasks where identifier = 'failing-task')",
-  )
-  const after = await scrapeUntil(
-    service,
-    /floats_low 1/,
-    /stuck\{status="held"\} [1-9]/,
-    /given_up\{task="failing-task"\} 1/,
-    /endpoints\{state="failing"\} 1/,
-    /endpoints\{state="given_up"\} 1/,
-  )
-  await Promise.all([failing.stop(), gone.stop()])
-  const names = ['TasksLate', 'TaskGivenUp', 'WithdrawalsStuck', 'FloatLow', 'WebhookEndpointsFailing']
-  await expectFaults(names, { moments: [[before], [after]], lastingMinutes: 70 })
-  // It compares with six hours ago.
-  await expectFaults([...names, 'WebhookEndpointGivenUp'], { moments: [[before], [after]], lastingMinutes: 355 })
-})
+    for (const { url } of [failing, gone]) await post(service, '/v1/webhooks', { url, types: ['withdrawal.held'] })
+    const memberId = await findMember(service)
+    const amount = { amount: 1_000, currency: 'GBP' }
+    const intent = await post(service, '/v1/pay/withdrawals/intent', { memberId, amount })
+    await post(service, '/v1/pay/withdrawals/complete', { withdrawalIntentId: intent.withdrawalIntentId })
+    const [partner] = JSON.parse((await midmonth(['partner', 'list', '--json'], database)).stdout)
+    await midmonth(['float', 'floor', partner.id, 'GBP', '99999999999'], database)
+    await imitate(
+      database,
+      // The bank was asked nine times.
+      "update withdrawals set attempts = 9, due_at = now() + interval '1 hour' where status = 'held'",
+      "select graphile_worker.add_job('a-task-of-another-version', run_at => now() - interval '20 minutes')",
+      "select graphile_worker.add_job('failing-task', max_attempts => 1)",
+      "update graphile_worker._private_jobs set attempts = max_attempts where task_id in (select id from graphile_worker._private_tasks where identifier = 'failing-task')",
+    )
+    // Between attempts to tell the operator, minutes pass.
+    for (let failed = 0; failed < 3; failed++) {
+      await imitate(
+        database,
+        'update operator_notices set next_attempt_at = now()',
+        "select graphile_worker.add_job('notify-operators')",
+      )
+      const more = `select from operator_notices where attempts > ${failed}`
+      await vi.waitFor(async () => expect(await tamper(database, more)).not.toEqual([]), { timeout: 30_000 })
+    }
+    const after = await scrapeUntil(
+      service,
+      /notices_failing\{channel="webhook"\} 3/,
+      /floats_low 1/,
+      /stuck\{status="held"\} [1-9]/,
+      /given_up\{task="failing-task"\} 1/,
+      /endpoints\{state="failing"\} 1/,
+      /endpoints\{state="given_up"\} 1/,
+    )
+    await Promise.all([failing.stop(), gone.stop()])
+    const names = [
+      ...['TasksLate', 'TaskGivenUp', 'WithdrawalsStuck', 'FloatLow', 'WebhookEndpointsFailing', 'NoticesFailing'],
+    ]
+    await expectFaults(names, { moments: [[before], [after]], lastingMinutes: 70 })
+    // It compares with six hours ago.
+    await expectFaults([...names, 'WebhookEndpointGivenUp'], { moments: [[before], [after]], lastingMinutes: 355 })
+  },
+)
 
 test.runIf(hasPrometheus)('server errors, slow requests, and an event loop that is blocked', async () => {
   const database = { ...(await newQuietDatabase({ hasDemo: true })), ...settings }

@@ -41,7 +41,10 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'openapi-representation.json': representation,
     'openapi-operator.json': operatorOpenapi,
     ...sdkFiles(JSON.parse(representation)),
-    'packages/console/src/generated/operator.ts': operatorClient(JSON.parse(operatorOpenapi)),
+    'packages/console/src/generated/operator.ts': operatorClient(
+      JSON.parse(operatorOpenapi),
+      JSON.parse(representation),
+    ),
     'src/site/docs/sdk-names.ts': sdkNamesModule(),
     'src/site/member-page/midmonth-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),

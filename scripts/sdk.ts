@@ -64,7 +64,8 @@ export function sdkFiles(document: Document): Record<string, string> {
  * The module by which the console calls the operators' API with the client of the SDK: the schemas, the operations by their
  * ids and their types, the states that lists are filtered by, and the forms of a partner's settings and a tier's terms.
  */
-export function operatorClient(document: Document): string {
+export function operatorClient(document: Document, ofPartners: Document): string {
+  const { shared, own } = splitTypes(document, ofPartners)
   const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, operation]) =>
       callsOf(document, { method: method.toUpperCase(), path, operation }, operatorNames(document, operation)),
@@ -75,10 +76,14 @@ export function operatorClient(document: Document): string {
     "import type { Call, CallOptions, List } from '../../../sdk/src/call.ts'",
     "import type { Operation } from '../../../sdk/src/client.ts'",
     "import type { FileSource } from '../../../sdk/src/files.ts'",
+    `import type { ${shared.join(', ')} } from '../../../sdk/src/generated/schemas.ts'`,
     '',
-    ...typesOf(document).filter(type => !/^export type \w+Issue = /m.test(type)),
+    `export type { ${shared.join(', ')} }`,
+    '',
+    ...own,
     operationTable(calls),
-    interfaceOf('OperatorOperations', treeOf(calls)),
+    // The rest is in the reference.
+    interfaceOf('OperatorOperations', treeOf(calls)).replace(/^ *\/\*\*\n *\* (.*)\n[\s\S]*?\*\/\n/gm, '  /** $1 */\n'),
     '',
     ...valuesOf(document, { type: 'PartnerState', name: 'partnerStates' }),
     ...valuesOf(document, { type: 'PayoutBatchStatus', name: 'payoutBatchStatuses' }),
@@ -88,6 +93,26 @@ export function operatorClient(document: Document): string {
     ...formOfTerms(),
     '',
   ].join('\n')
+}
+
+/** The types that are the same in the document for partners, so that the SDK has them, and the others but for those of errors. */
+function splitTypes(document: Document, ofPartners: Document): { shared: string[]; own: string[] } {
+  const types = typesByName(document)
+  const known = typesByName(ofPartners)
+  const own = new Set([...types].flatMap(([name, type]) => (known.get(name) === type ? [] : name)))
+  // A type with a part that differs is not the same.
+  for (const _ of types)
+    for (const [name, type] of types) if (type.match(/\b[A-Z]\w+/g)?.some(part => own.has(part))) own.add(name)
+  const isError = (name: string) => name.endsWith('Issue')
+  return {
+    shared: [...types.keys()].filter(name => !own.has(name) && !isError(name)),
+    own: [...types].flatMap(([name, type]) => (own.has(name) && !isError(name) ? type : [])),
+  }
+}
+
+function typesByName(document: Document): Map<string, string> {
+  const names = Object.keys(document.components.schemas)
+  return new Map(typesOf(document).map((type, index) => [names[index] ?? '', type]))
 }
 
 function operatorNames(document: Document, { operationId: json, responses }: Operation): Names {

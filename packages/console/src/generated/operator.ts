@@ -3,6 +3,9 @@
 import type { Call, CallOptions, List } from '../../../sdk/src/call.ts'
 import type { Operation } from '../../../sdk/src/client.ts'
 import type { FileSource } from '../../../sdk/src/files.ts'
+import type { Day, DayOrInstant, EventType, GivenInstant, Instant, IssueMessage, KeptAfterErasure, LastFour, ListTotal, MemberCounts, MemberErasure, MemberId, MemberJobId, MemberJobPlan, MemberJobStatus, MemberStatus, PageSkip, PageTake, PayCycleId, PayoutBatchId, ReceiptKey, RequestId, TransferId, WebhookDeliveryState, WebhookId, WithdrawalId, WithdrawalIntentId, WithdrawalReason, WithdrawalRule, WithdrawalStatus, WithdrawalTimelineEntry } from '../../../sdk/src/generated/schemas.ts'
+
+export type { Day, DayOrInstant, EventType, GivenInstant, Instant, IssueMessage, KeptAfterErasure, LastFour, ListTotal, MemberCounts, MemberErasure, MemberId, MemberJobId, MemberJobPlan, MemberJobStatus, MemberStatus, PageSkip, PageTake, PayCycleId, PayoutBatchId, ReceiptKey, RequestId, TransferId, WebhookDeliveryState, WebhookId, WithdrawalId, WithdrawalIntentId, WithdrawalReason, WithdrawalRule, WithdrawalStatus, WithdrawalTimelineEntry }
 
 export type AccountDay = {
   rail: string
@@ -179,10 +182,6 @@ export type ClosingByText = {
 /** ISO 4217 code. */
 export type Currency = 'AED' | 'AFN' | 'ALL' | 'AMD' | 'ANG' | 'AOA' | 'ARS' | 'AUD' | 'AWG' | 'AZN' | 'BAM' | 'BBD' | 'BDT' | 'BGN' | 'BHD' | 'BIF' | 'BMD' | 'BND' | 'BOB' | 'BOV' | 'BRL' | 'BSD' | 'BTN' | 'BWP' | 'BYN' | 'BZD' | 'CAD' | 'CDF' | 'CHE' | 'CHF' | 'CHW' | 'CLF' | 'CLP' | 'CNY' | 'COP' | 'COU' | 'CRC' | 'CUC' | 'CUP' | 'CVE' | 'CZK' | 'DJF' | 'DKK' | 'DOP' | 'DZD' | 'EGP' | 'ERN' | 'ETB' | 'EUR' | 'FJD' | 'FKP' | 'GBP' | 'GEL' | 'GHS' | 'GIP' | 'GMD' | 'GNF' | 'GTQ' | 'GYD' | 'HKD' | 'HNL' | 'HRK' | 'HTG' | 'HUF' | 'IDR' | 'ILS' | 'INR' | 'IQD' | 'IRR' | 'ISK' | 'JMD' | 'JOD' | 'JPY' | 'KES' | 'KGS' | 'KHR' | 'KMF' | 'KPW' | 'KRW' | 'KWD' | 'KYD' | 'KZT' | 'LAK' | 'LBP' | 'LKR' | 'LRD' | 'LSL' | 'LYD' | 'MAD' | 'MDL' | 'MGA' | 'MKD' | 'MMK' | 'MNT' | 'MOP' | 'MRU' | 'MUR' | 'MVR' | 'MWK' | 'MXN' | 'MXV' | 'MYR' | 'MZN' | 'NAD' | 'NGN' | 'NIO' | 'NOK' | 'NPR' | 'NZD' | 'OMR' | 'PAB' | 'PEN' | 'PGK' | 'PHP' | 'PKR' | 'PLN' | 'PYG' | 'QAR' | 'RON' | 'RSD' | 'RUB' | 'RWF' | 'SAR' | 'SBD' | 'SCR' | 'SDG' | 'SEK' | 'SGD' | 'SHP' | 'SLL' | 'SOS' | 'SRD' | 'SSP' | 'STN' | 'SVC' | 'SYP' | 'SZL' | 'THB' | 'TJS' | 'TMT' | 'TND' | 'TOP' | 'TRY' | 'TTD' | 'TWD' | 'TZS' | 'UAH' | 'UGX' | 'USD' | 'USN' | 'UYI' | 'UYU' | 'UYW' | 'UZS' | 'VES' | 'VND' | 'VUV' | 'WST' | 'XAF' | 'XAG' | 'XAU' | 'XBA' | 'XBB' | 'XBC' | 'XBD' | 'XCD' | 'XDR' | 'XOF' | 'XPD' | 'XPF' | 'XPT' | 'XSU' | 'XTS' | 'XUA' | 'XXX' | 'YER' | 'ZAR' | 'ZMW' | 'ZWL'
 
-export type Day = string
-
-export type DayOrInstant = string
-
 /** The first row that breaks the rule. */
 export type Disagreement = {
   partnerId: string
@@ -198,8 +197,6 @@ export type EarlyClosing = {
 
 /** The id of the event, which is also the `webhook-id` of each request. */
 export type EventId = `evt_${string}`
-
-export type EventType = 'intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered'
 
 export type ExceptionClosing = {
   decision: 'ignore' | 'attach' | 'give_back' | 'book' | 'recover' | 'write_off'
@@ -356,8 +353,6 @@ export type FloatsAfterMovement = {
   accountDays: AccountDay[]
 }
 
-export type GivenInstant = string
-
 export type GivenUpTask = {
   task: string
   count: number
@@ -475,8 +470,6 @@ export type InspectedWithdrawals = {
   hasMore: boolean
 }
 
-export type Instant = string
-
 export type Invoice = {
   id: InvoiceId
   partnerId: PartnerId
@@ -555,25 +548,10 @@ export type Invoices = {
   take: PageTake
 }
 
-/** For developers and logs. It may change, so branch on `code`. */
-export type IssueMessage = string
-
-export type KeptAfterErasure = {
-  what: string
-  /** Why it is kept. */
-  rule: string
-  /** Null is for ever. */
-  until: Day | null
-}
-
 export type KeyCounts = {
   valid: number
   expired: number
   revoked: number
-}
-
-export type LastFour = {
-  lastFour: string
 }
 
 export type LedgerCheck = {
@@ -601,9 +579,6 @@ export type LedgerVerificationId = `lv_${string}`
 export type LedgerVerifications = {
   verifications: LedgerVerification[]
 }
-
-/** Number of entries in the whole list. */
-export type ListTotal = number
 
 export type ListedMemberJob = {
   id: MemberJobId
@@ -656,50 +631,11 @@ export type LowFloat = {
   floor: Money
 }
 
-export type MemberCounts = {
-  active: number
-  invited: number
-  inactive: number
-}
-
 export type MemberEffect = {
   memberId: MemberId
   before: Money
   after: Money
 }
-
-export type MemberErasure = {
-  memberId: MemberId
-  /** Null if the member was not erased. */
-  erasedAt: Instant | null
-  /** Every reason why the member cannot be erased yet. Only with `dryRun`; otherwise they are refused as `Conflict`. */
-  obstacles: string[]
-  destroyed: string[]
-  kept: KeptAfterErasure[]
-  /** The same, signed: a compact JSON Web Signature (RFC 7515) with the algorithm `EdDSA`. Null if the member was not erased. */
-  receipt: string | null
-  publicKey: ReceiptKey
-}
-
-export type MemberId = `mem_${string}`
-
-export type MemberJobId = `maj_${string}`
-
-export type MemberJobPlan = {
-  /** New members. */
-  invite: number
-  /** Members whose data changes. */
-  update: number
-  /** Inactive members that are reinstated. */
-  reinstate: number
-  /** Members that become inactive; for a file, those missing from it. */
-  offboard: number
-  /** Rows or actions that change nothing. */
-  unchanged: number
-}
-
-/** `NotReady`: queued behind another job of the partner. `AwaitingReview`: waiting for `approve` or `reject`. */
-export type MemberJobStatus = 'Processing' | 'Completed' | 'AwaitingReview' | 'NotReady' | 'Rejected'
 
 export type MemberStanding = {
   /** The available balance. */
@@ -717,8 +653,6 @@ export type MemberStatementLine = {
   change: MemberStanding
   balanceAfter: MemberStanding
 }
-
-export type MemberStatus = 'invited' | 'active' | 'inactive'
 
 /** The metadata of its intent. */
 export type Metadata = Record<string, string>
@@ -813,12 +747,6 @@ export type OperatorTier = {
 export type OperatorTiers = {
   tiers: OperatorTier[]
 }
-
-/** Number of skipped entries. */
-export type PageSkip = number
-
-/** Maximum number of entries in this answer. */
-export type PageTake = number
 
 export type Partner = {
   id: PartnerId
@@ -931,8 +859,6 @@ export type Partners = {
   skip: number
   take: number
 }
-
-export type PayCycleId = `pc_${string}`
 
 export type Payee = {
   accountHolder: string
@@ -1062,8 +988,6 @@ export type PayoutBatchHold = {
   /** Null if none was given. */
   reason: string | null
 }
-
-export type PayoutBatchId = `bat_${string}`
 
 export type PayoutBatchStatus = 'building' | 'approved' | 'sent' | 'acknowledged' | 'settled' | 'rejected' | 'cancelled'
 
@@ -1295,14 +1219,6 @@ export type ReasonGiven = {
   reason?: string | undefined
 }
 
-export type ReceiptKey = {
-  kty: 'OKP'
-  crv: 'Ed25519'
-  x: string
-  /** The same in the header of each receipt that this key has signed. */
-  kid: string
-}
-
 export type RecordedMovement = {
   id: FloatMovementId
   /** Negative if the employer was paid. */
@@ -1330,8 +1246,6 @@ export type RemovedPayment = {
   withdrawalId: WithdrawalId
   batchId: PayoutBatchId
 }
-
-export type RequestId = `req_${string}`
 
 export type Restore = {
   detectedAt: Instant
@@ -1531,18 +1445,11 @@ export type TierVersion = {
   until: Instant | null
 }
 
-export type TransferId = `tr_${string}`
-
 export type UnfinishedWithdrawals = {
   count: number
   oldest: Instant | null
   stuck: number
 }
-
-/** `pending`: an attempt is planned. `failed`: the last attempt failed, and none is planned. `skipped`: the endpoint was disabled. */
-export type WebhookDeliveryState = 'pending' | 'delivered' | 'failed' | 'skipped'
-
-export type WebhookId = `we_${string}`
 
 export type WithdrawalDelivery = {
   webhookId: WebhookId
@@ -1574,8 +1481,6 @@ export type WithdrawalHistory = {
   /** Null until the withdrawal is submitted. */
   payout: Payout | null
 }
-
-export type WithdrawalId = `w_${string}`
 
 /** How its intent was decided. */
 export type WithdrawalIntentExplanation = {
@@ -1618,21 +1523,6 @@ export type WithdrawalIntentExplanation = {
     employerFee: Money
     netAmount: Money
   }
-}
-
-export type WithdrawalIntentId = `wi_${string}`
-
-/** Why the status changed: the bank’s message, or who cancelled. Null if no reason was given. */
-export type WithdrawalReason = string | null
-
-export type WithdrawalRule = 'lower limit' | 'upper limit' | 'fixed part' | 'percentage part' | 'minimum fee' | 'maximum fee' | 'fee payer' | 'net'
-
-export type WithdrawalStatus = 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
-
-export type WithdrawalTimelineEntry = {
-  status: WithdrawalStatus
-  at: Instant
-  reason: WithdrawalReason
 }
 
 export type WithdrawalTimelineStep = {
@@ -1739,13 +1629,7 @@ export const operations: Record<string, Operation> = {
 }
 
 export interface OperatorOperations {
-  /**
-   * List partners.
-   *
-   * Newest first.
-   *
-   * `GET /operator/v1/partners` (listPartners)
-   */
+  /** List partners. */
   listPartners(query?: {
     /** Only partners whose name contains this text, in any letter case, or with this id. */
     search?: string | undefined
@@ -1758,292 +1642,90 @@ export interface OperatorOperations {
     /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
     after?: PartnerId | undefined
   }, options?: CallOptions): List<Partners, PartnerSummary>
-  /**
-   * Create a partner.
-   *
-   * Opens its first pay cycle. Next, create its tiers and an API key.
-   *
-   * `POST /operator/v1/partners` (createPartner)
-   */
+  /** Create a partner. */
   createPartner(body: NewPartner, options?: CallOptions): Call<Partner>
-  /**
-   * Get a partner.
-   *
-   * `GET /operator/v1/partners/{partnerId}` (getPartner)
-   */
+  /** Get a partner. */
   getPartner(partnerId: PartnerId, options?: CallOptions): Call<Partner>
-  /**
-   * Change the settings of a partner.
-   *
-   * Omitted settings stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.
-   *
-   * `PATCH /operator/v1/partners/{partnerId}` (updatePartner)
-   */
+  /** Change the settings of a partner. */
   updatePartner(partnerId: PartnerId, body: PartnerSettingsChange, options?: CallOptions): Call<Partner>
-  /**
-   * Pause a partner.
-   *
-   * Members of a paused partner cannot withdraw. Pay runs and payouts continue. Idempotent.
-   *
-   * `POST /operator/v1/partners/{partnerId}/pause` (pausePartner)
-   */
+  /** Pause a partner. */
   pausePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
-  /**
-   * Resume a paused partner.
-   *
-   * Its members can withdraw again. Idempotent.
-   *
-   * `POST /operator/v1/partners/{partnerId}/resume` (resumePartner)
-   */
+  /** Resume a paused partner. */
   resumePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
-  /**
-   * Suspend a partner.
-   *
-   * Every request of the partner is refused with `Forbidden`. Pending payouts continue. Idempotent.
-   *
-   * `POST /operator/v1/partners/{partnerId}/suspend` (suspendPartner)
-   */
+  /** Suspend a partner. */
   suspendPartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
-  /**
-   * Restore a suspended partner.
-   *
-   * Its requests are accepted again. Idempotent.
-   *
-   * `POST /operator/v1/partners/{partnerId}/restore` (restorePartner)
-   */
+  /** Restore a suspended partner. */
   restorePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
-  /**
-   * List the tiers of a partner.
-   *
-   * The tiers with their current terms, by name.
-   *
-   * `GET /operator/v1/partners/{partnerId}/tiers` (listTiers)
-   */
+  /** List the tiers of a partner. */
   listTiers(partnerId: PartnerId, options?: CallOptions): Call<OperatorTiers>
-  /**
-   * Get a tier with all of its versions.
-   *
-   * `GET /operator/v1/partners/{partnerId}/tiers/{tier}` (getTier)
-   */
+  /** Get a tier with all of its versions. */
   getTier(partnerId: PartnerId, tier: string, options?: CallOptions): Call<TierHistory>
-  /**
-   * Create a tier, or change its terms.
-   *
-   * New intents use the new terms immediately; existing intents and withdrawals keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.
-   *
-   * `PUT /operator/v1/partners/{partnerId}/tiers/{tier}` (saveTier)
-   */
+  /** Create a tier, or change its terms. */
   saveTier(partnerId: PartnerId, tier: string, body: NewTierTerms, options?: CallOptions): Call<TierHistory>
-  /**
-   * Preview new terms of a tier.
-   *
-   * Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.
-   *
-   * `POST /operator/v1/partners/{partnerId}/tiers/{tier}/preview` (previewTier)
-   */
+  /** Preview new terms of a tier. */
   previewTier(partnerId: PartnerId, tier: string, body: NewTierTerms, options?: CallOptions): Call<TierPreview>
-  /**
-   * Get the float of a partner.
-   *
-   * The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.
-   *
-   * `GET /operator/v1/partners/{partnerId}/float` (getFloat)
-   */
+  /** Get the float of a partner. */
   getFloat(partnerId: PartnerId, query?: {
     /** How many days to list per account. */
     days?: number | undefined
   }, options?: CallOptions): Call<Floats>
-  /**
-   * Fund a float.
-   *
-   * Records money that was paid into the float.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/float/fund` (fundFloat)
-   */
+  /** Fund a float. */
   fundFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<FloatsAfterMovement>
-  /**
-   * Withdraw from a float.
-   *
-   * Records money that was taken out of the float: at most the free amount.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/float/withdraw` (withdrawFloat)
-   */
+  /** Withdraw from a float. */
   withdrawFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<FloatsAfterMovement>
-  /**
-   * Cover the operator’s costs.
-   *
-   * Records money that the operator has paid into the float to cover its costs, which are write-offs and charges: at most the uncovered amount.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/float/cover` (coverFloat)
-   */
+  /** Cover the operator’s costs. */
   coverFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<FloatsAfterMovement>
-  /**
-   * Receive the money of a settlement.
-   *
-   * Records money that has arrived for a settlement if no bank file reports it. If the employer is owed money, records that the employer was paid.
-   *
-   * `POST /operator/v1/partners/{partnerId}/float/receive` (receiveFloat)
-   */
+  /** Receive the money of a settlement. */
   receiveFloat(partnerId: PartnerId, body: SettlementReceived, options?: CallOptions): Call<FloatsAfterMovement>
-  /**
-   * Set the floor of a float.
-   *
-   * Members cannot withdraw while less than the floor is free.
-   *
-   * `PUT /operator/v1/partners/{partnerId}/float/floor` (setFloatFloor)
-   */
+  /** Set the floor of a float. */
   setFloatFloor(partnerId: PartnerId, body: FloatFloor, options?: CallOptions): Call<Floats>
-  /**
-   * Compare the accounts that pay with the books.
-   *
-   * The balance that the bank states, the sum of the floats on the account, and the difference, by day.
-   *
-   * `GET /operator/v1/account-days` (listAccountDays)
-   */
+  /** Compare the accounts that pay with the books. */
   listAccountDays(query?: {
     /** Only accounts of this rail. */
     rail?: string | undefined
     /** How many days to list per account. */
     days?: number | undefined
   }, options?: CallOptions): Call<AccountDays>
-  /**
-   * List the API keys of a partner.
-   *
-   * Newest first, including expired and revoked ones.
-   *
-   * `GET /operator/v1/partners/{partnerId}/keys` (listApiKeys)
-   */
+  /** List the API keys of a partner. */
   listApiKeys(partnerId: PartnerId, query?: {
     /** The id of the last key of this page, to get the next page. */
     after?: ApiKeyId | undefined
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<ApiKeys, ApiKey>
-  /**
-   * Create an API key.
-   *
-   * Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys` (createApiKey)
-   */
+  /** Create an API key. */
   createApiKey(partnerId: PartnerId, body: NewApiKey, options?: CallOptions): Call<ApiKeyWithSecret>
-  /**
-   * Get an API key.
-   *
-   * With its partner, for a key of which only the id is known.
-   *
-   * `GET /operator/v1/keys/{keyId}` (getApiKey)
-   */
+  /** Get an API key. */
   getApiKey(keyId: ApiKeyId, options?: CallOptions): Call<ApiKeyOfPartner>
-  /**
-   * Rotate an API key.
-   *
-   * Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for `overlapSeconds`, or until you revoke it; switch to the new key in that time. Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
-   */
+  /** Rotate an API key. */
   rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, body?: ApiKeyRotation, options?: CallOptions): Call<ApiKeyWithSecret>
-  /**
-   * Revoke an API key.
-   *
-   * The key stops working within a second. Idempotent.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
-   */
+  /** Revoke an API key. */
   revokeApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKey>
-  /**
-   * List the rails.
-   *
-   * The connected banks, as configured. A sandbox without a rail pays through the simulated bank.
-   *
-   * `GET /operator/v1/rails` (listRails)
-   */
+  /** List the rails. */
   listRails(options?: CallOptions): Call<Rails>
-  /**
-   * Hold a rail.
-   *
-   * Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.
-   *
-   * `POST /operator/v1/rails/{rail}/hold` (holdRail)
-   */
+  /** Hold a rail. */
   holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
-  /**
-   * Release a held rail.
-   *
-   * Also releases a rail that is no longer configured. Idempotent.
-   *
-   * `POST /operator/v1/rails/{rail}/release` (releaseRail)
-   */
+  /** Release a held rail. */
   releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
-  /**
-   * Declare that the database was restored.
-   *
-   * Nothing is sent through any rail until payouts are resumed. The program detects most restores itself when it starts; call this in the procedure of every restore by another tool.
-   *
-   * `POST /operator/v1/restores` (declareRestore)
-   */
+  /** Declare that the database was restored. */
   declareRestore(body: NewRestore, options?: CallOptions): Call<Restore>
-  /**
-   * Resume payouts after a restore.
-   *
-   * Declares that what the banks paid was compared with the restored books. Refused while a payout exception that was opened since the restore is open, and, unless `withoutStatements` is true, while the statements of a bank that sends them do not cover each banking day from the backup to the restore, or an API has not listed its payments since.
-   *
-   * `POST /operator/v1/payouts/resume` (resumePayouts)
-   */
+  /** Resume payouts after a restore. */
   resumePayouts(body: Resumption, options?: CallOptions): Call<Restore>
-  /**
-   * Get the revenue of a partner.
-   *
-   * The fees that are the operator’s income, by currency, and where the money is.
-   *
-   * `GET /operator/v1/partners/{partnerId}/revenue` (getRevenue)
-   */
+  /** Get the revenue of a partner. */
   getRevenue(partnerId: PartnerId, options?: CallOptions): Call<Revenues>
-  /**
-   * Withdraw revenue from a float.
-   *
-   * Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/revenue/withdraw` (withdrawRevenue)
-   */
+  /** Withdraw revenue from a float. */
   withdrawRevenue(partnerId: PartnerId, body: RevenueMovement, options?: CallOptions): Call<RevenueAfterMovement>
-  /**
-   * Get the fee statement of a month.
-   *
-   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.
-   *
-   * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
-   */
+  /** Get the fee statement of a month. */
   getFeeStatement(partnerId: PartnerId, query: {
     /** By the partner’s time zone. */
     month: string
   }, options?: CallOptions): Call<FeeStatement>
-  /**
-   * Get the fee statement of a month.
-   *
-   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.
-   *
-   * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
-   */
+  /** Get the fee statement of a month. */
   getFeeStatementFile(partnerId: PartnerId, query: {
     /** By the partner’s time zone. */
     month: string
   }, options?: CallOptions): Call<Response>
-  /**
-   * List invoices.
-   *
-   * The invoices for fees that employers pay, newest first.
-   *
-   * `GET /operator/v1/invoices` (listInvoices)
-   */
+  /** List invoices. */
   listInvoices(query?: {
     /** Number of entries to skip. */
     skip?: number | undefined
@@ -2054,53 +1736,17 @@ export interface OperatorOperations {
     /** Only invoices in these states. */
     statuses?: InvoiceStatus[] | undefined
   }, options?: CallOptions): List<Invoices, InvoiceSummary>
-  /**
-   * Issue an invoice.
-   *
-   * Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices` (issueInvoice)
-   */
+  /** Issue an invoice. */
   issueInvoice(partnerId: PartnerId, body: NewInvoice, options?: CallOptions): Call<Invoice>
-  /**
-   * Get an invoice.
-   *
-   * `GET /operator/v1/partners/{partnerId}/invoices/{invoiceId}` (getInvoice)
-   */
+  /** Get an invoice. */
   getInvoice(partnerId: PartnerId, invoiceId: InvoiceId, options?: CallOptions): Call<Invoice>
-  /**
-   * Mark an invoice as paid.
-   *
-   * Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay` (payInvoice)
-   */
+  /** Mark an invoice as paid. */
   payInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoicePayment, options?: CallOptions): Call<Invoice>
-  /**
-   * Reopen a paid invoice.
-   *
-   * The fees are no longer revenue, and the invoice is open again.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
-   */
+  /** Reopen a paid invoice. */
   reopenInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
-  /**
-   * Make an invoice void.
-   *
-   * The next invoice bills its fees. Only the latest open invoice in its currency can be made void.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
-   */
+  /** Make an invoice void. */
   voidInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
-  /**
-   * Export the journal.
-   *
-   * The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
-   *
-   * `GET /operator/v1/journal` (exportJournal)
-   */
+  /** Export the journal. */
   exportJournal(query: {
     /** The first day, by each partner’s time zone. */
     from: string
@@ -2109,13 +1755,7 @@ export interface OperatorOperations {
     /** Only this partner; by default, all partners. */
     partnerId?: PartnerId | undefined
   }, options?: CallOptions): Call<Response>
-  /**
-   * List the batches of payments.
-   *
-   * Newest first.
-   *
-   * `GET /operator/v1/payout-batches` (listPayoutBatches)
-   */
+  /** List the batches of payments. */
   listPayoutBatches(query?: {
     /** Only batches of this rail. */
     rail?: string | undefined
@@ -2126,115 +1766,39 @@ export interface OperatorOperations {
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<PayoutBatches, PayoutBatchSummary>
-  /**
-   * Get a batch of payments.
-   *
-   * `GET /operator/v1/payout-batches/{batchId}` (getPayoutBatch)
-   */
+  /** Get a batch of payments. */
   getPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
-  /**
-   * List the payments of a batch.
-   *
-   * Lists the payments in the order of the batch’s file, including payments that an operator removed. Shows only the end of a payee’s account number.
-   *
-   * `GET /operator/v1/payout-batches/{batchId}/payments` (listBatchPayments)
-   */
+  /** List the payments of a batch. */
   listBatchPayments(batchId: PayoutBatchId, query?: {
     /** The reference of the last payment of this page, to get the next page. */
     after?: string | undefined
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<BatchPayments, BatchPayment>
-  /**
-   * Approve a batch.
-   *
-   * Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once 2 people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.
-   *
-   * `POST /operator/v1/payout-batches/{batchId}/approve` (approvePayoutBatch)
-   */
+  /** Approve a batch. */
   approvePayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
-  /**
-   * Close a batch before its cut-off.
-   *
-   * No payment joins a closed batch; later payments go into another batch. Closing early takes two people: the first request proposes it, and the batch stays open; the same request of another person closes the batch. A batch within the limits is then approved immediately, and any other batch can be approved. The value date does not change. An operator key is refused, because one person can have several.
-   *
-   * `POST /operator/v1/payout-batches/{batchId}/close` (closePayoutBatch)
-   */
+  /** Close a batch before its cut-off. */
   closePayoutBatch(batchId: PayoutBatchId, body: EarlyClosing, options?: CallOptions): Call<PayoutBatch>
-  /**
-   * Withdraw the proposal to close a batch early.
-   *
-   * The batch stays open until its cut-off.
-   *
-   * `POST /operator/v1/payout-batches/{batchId}/withdraw` (withdrawPayoutBatchClosing)
-   */
+  /** Withdraw the proposal to close a batch early. */
   withdrawPayoutBatchClosing(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
-  /**
-   * Hold an unsent batch.
-   *
-   * A held batch is not sent until it is released. Idempotent.
-   *
-   * `POST /operator/v1/payout-batches/{batchId}/hold` (holdPayoutBatch)
-   */
+  /** Hold an unsent batch. */
   holdPayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
-  /**
-   * Release a held batch.
-   *
-   * Idempotent.
-   *
-   * `POST /operator/v1/payout-batches/{batchId}/release` (releasePayoutBatch)
-   */
+  /** Release a held batch. */
   releasePayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
-  /**
-   * Get the payment of a withdrawal.
-   *
-   * The payment with its batch, the bank’s answers about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.
-   *
-   * `GET /operator/v1/payouts/{payment}` (getPayout)
-   */
+  /** Get the payment of a withdrawal. */
   getPayout(payment: string, options?: CallOptions): Call<Payout>
-  /**
-   * Take a payment out of an unsent batch.
-   *
-   * The withdrawal fails, so the member gets the money back.
-   *
-   * `POST /operator/v1/payouts/{payment}/remove` (removePayment)
-   */
+  /** Take a payment out of an unsent batch. */
   removePayment(payment: string, body: PaymentRemoval, options?: CallOptions): Call<RemovedPayment>
-  /**
-   * Record the outcome of a payment.
-   *
-   * For a sent payment that no bank file answers: records the outcome that the bank states in its portal or on the phone. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; any shortfall is a charge. A later file that says the same changes nothing, and a file that contradicts it opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.
-   *
-   * `POST /operator/v1/payouts/{payment}/outcome` (decidePaymentOutcome)
-   */
+  /** Record the outcome of a payment. */
   decidePaymentOutcome(payment: string, body: PaymentOutcome, options?: CallOptions): Call<Payout>
-  /**
-   * Export an approved batch.
-   *
-   * For a bank that takes files by hand. The file no longer changes and the batch counts as sent; download the file next, and bring it to the bank once.
-   *
-   * `POST /operator/v1/payout-batches/{batchId}/export` (exportPayoutBatch)
-   */
+  /** Export an approved batch. */
   exportPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<ExportedFile>
-  /**
-   * Download the file of a batch.
-   *
-   * Returns the file of a sent batch, always with the same bytes. A second download, or a download of a file that the worker delivered, needs `again`: a bank that gets a file twice may pay all members twice. The file contains account numbers, so each download is in the audit log.
-   *
-   * `GET /operator/v1/payout-batches/{batchId}/file` (downloadPayoutBatch)
-   */
+  /** Download the file of a batch. */
   downloadPayoutBatch(batchId: PayoutBatchId, query?: {
     /** Download the file even though it has left before: you know that the bank does not have it. */
     again?: boolean | undefined
   }, options?: CallOptions): Call<Response>
-  /**
-   * List bank answers that did not fit.
-   *
-   * Newest first; without `state`, only open exceptions.
-   *
-   * `GET /operator/v1/payout-exceptions` (listPayoutExceptions)
-   */
+  /** List bank answers that did not fit. */
   listPayoutExceptions(query?: {
     state?: 'open' | 'closed' | 'all' | undefined
     /** The id of the last exception of this page, to get the next page. */
@@ -2242,173 +1806,59 @@ export interface OperatorOperations {
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<PayoutExceptions, PayoutException>
-  /**
-   * Get a bank answer that did not fit.
-   *
-   * `GET /operator/v1/payout-exceptions/{exceptionId}` (getPayoutException)
-   */
+  /** Get a bank answer that did not fit. */
   getPayoutException(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutExceptionDetails>
-  /**
-   * Close a bank answer that did not fit.
-   *
-   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or the payments of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
-   *
-   * `POST /operator/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
-   */
+  /** Close a bank answer that did not fit. */
   closePayoutException(exceptionId: PayoutExceptionId, body: ExceptionClosing, options?: CallOptions): Call<PayoutException>
-  /**
-   * Withdraw a proposed decision.
-   *
-   * Withdraws a decision that takes two people and that one person has made.
-   *
-   * `POST /operator/v1/payout-exceptions/{exceptionId}/withdraw` (withdrawPayoutDecision)
-   */
+  /** Withdraw a proposed decision. */
   withdrawPayoutDecision(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutException>
-  /**
-   * List decisions that wait for a second person.
-   *
-   * Decisions about exceptions, and outcomes of payments recorded by hand, ordered by subject. A proposal ends when its exception is closed or its payment is answered. Batches that wait for approval and proposed rules are in their own lists.
-   *
-   * `GET /operator/v1/payout-proposals` (listPayoutProposals)
-   */
+  /** List decisions that wait for a second person. */
   listPayoutProposals(query?: {
     /** The subject of the last proposal of this page, to get the next page. */
     after?: string | undefined
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<PayoutProposals, PayoutProposal>
-  /**
-   * Confirm a proposed decision.
-   *
-   * Carries out exactly what another person has proposed. An ended proposal is refused with a 409 that says why. An operator key is refused.
-   *
-   * `POST /operator/v1/payout-proposals/{subject}/confirm` (confirmPayoutProposal)
-   */
+  /** Confirm a proposed decision. */
   confirmPayoutProposal(subject: string, options?: CallOptions): Call<SettledProposal>
-  /**
-   * Withdraw a proposed decision or outcome.
-   *
-   * Any operator may withdraw a proposal. Another decision can then be proposed.
-   *
-   * `POST /operator/v1/payout-proposals/{subject}/withdraw` (withdrawPayoutProposal)
-   */
+  /** Withdraw a proposed decision or outcome. */
   withdrawPayoutProposal(subject: string, options?: CallOptions): Call<SettledProposal>
-  /**
-   * Preview closing all exceptions with a text.
-   *
-   * Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.
-   *
-   * `GET /operator/v1/payout-exceptions/by-text` (previewPayoutExceptions)
-   */
+  /** Preview closing all exceptions with a text. */
   previewPayoutExceptions(query: {
     rail: string
     /** A text that the bank’s words contain, in any letter case and with any blanks. */
     text: string
   }, options?: CallOptions): Call<ExceptionsByText>
-  /**
-   * Close all exceptions with a text.
-   *
-   * Closes each exception with `ignore`, after a preview. Refused with 409 if the set of exceptions has changed since the preview. Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.
-   *
-   * `POST /operator/v1/payout-exceptions/by-text/close` (closePayoutExceptionsByText)
-   */
+  /** Close all exceptions with a text. */
   closePayoutExceptionsByText(body: ClosingByText, options?: CallOptions): Call<ExceptionsClosed>
-  /**
-   * List the rules that close exceptions.
-   *
-   * Newest first, including ended rules.
-   *
-   * `GET /operator/v1/payout-rules` (listPayoutRules)
-   */
+  /** List the rules that close exceptions. */
   listPayoutRules(query?: {
     /** The id of the last rule of this page, to get the next page. */
     after?: PayoutRuleId | undefined
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<PayoutRules, PayoutRule>
-  /**
-   * Make a rule that closes exceptions.
-   *
-   * New entries with the text are closed with `ignore` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. To close exceptions that are already open, use `closePayoutExceptionsByText`. Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.
-   *
-   * `POST /operator/v1/payout-rules` (createPayoutRule)
-   */
+  /** Make a rule that closes exceptions. */
   createPayoutRule(body: NewPayoutRule, options?: CallOptions): Call<PayoutRule>
-  /**
-   * Pause a rule.
-   *
-   * Exceptions that the rule has closed stay closed. A paused rule closes nothing until it is resumed. Idempotent.
-   *
-   * `POST /operator/v1/payout-rules/{ruleId}/pause` (pausePayoutRule)
-   */
+  /** Pause a rule. */
   pausePayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
-  /**
-   * Resume a paused rule.
-   *
-   * Exceptions that the rule has closed stay closed. An operator key is refused. Idempotent.
-   *
-   * `POST /operator/v1/payout-rules/{ruleId}/resume` (resumePayoutRule)
-   */
+  /** Resume a paused rule. */
   resumePayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
-  /**
-   * End a rule.
-   *
-   * Exceptions that the rule has closed stay closed. Also ends a proposed rule. Idempotent.
-   *
-   * `POST /operator/v1/payout-rules/{ruleId}/end` (endPayoutRule)
-   */
+  /** End a rule. */
   endPayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
-  /**
-   * Get the health of the service.
-   *
-   * The state of workers, queue, payouts, floats and partners, and everything that needs attention.
-   *
-   * `GET /operator/v1/status` (getStatus)
-   */
+  /** Get the health of the service. */
   getStatus(options?: CallOptions): Call<Status>
-  /**
-   * Check what is missing before this installation can pay.
-   *
-   * `GET /operator/v1/findings` (getFindings)
-   */
+  /** Check what is missing before this installation can pay. */
   getFindings(options?: CallOptions): Call<Findings>
-  /**
-   * Record a backup.
-   *
-   * Records that a backup was taken. Call it from the backup script; the status and the findings warn if the last backup is not recent.
-   *
-   * `POST /operator/v1/backups` (recordBackup)
-   */
+  /** Record a backup. */
   recordBackup(body: NewBackup, options?: CallOptions): Call<Backup>
-  /**
-   * Verify the books.
-   *
-   * A worker recomputes every balance from its rows; poll the verification for its progress. `Conflict` while another verification waits or runs.
-   *
-   * `POST /operator/v1/ledger-verifications` (verifyLedger)
-   */
+  /** Verify the books. */
   verifyLedger(options?: CallOptions): Call<LedgerVerification>
-  /**
-   * List verifications of the books.
-   *
-   * The last 50, newest first.
-   *
-   * `GET /operator/v1/ledger-verifications` (listLedgerVerifications)
-   */
+  /** List verifications of the books. */
   listLedgerVerifications(options?: CallOptions): Call<LedgerVerifications>
-  /**
-   * Get a verification of the books.
-   *
-   * `GET /operator/v1/ledger-verifications/{verificationId}` (getLedgerVerification)
-   */
+  /** Get a verification of the books. */
   getLedgerVerification(verificationId: LedgerVerificationId, options?: CallOptions): Call<LedgerVerification>
-  /**
-   * Search the audit log.
-   *
-   * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
-   *
-   * `GET /operator/v1/audit-log` (listAuditEntries)
-   */
+  /** Search the audit log. */
   listAuditEntries(query?: {
     /** Only changes that concern this partner. */
     partnerId?: PartnerId | undefined
@@ -2427,13 +1877,7 @@ export interface OperatorOperations {
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<AuditEntries, AuditEntry>
-  /**
-   * Search the audit log.
-   *
-   * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
-   *
-   * `GET /operator/v1/audit-log` (listAuditEntries)
-   */
+  /** Search the audit log. */
   listAuditEntriesFile(query?: {
     /** Only changes that concern this partner. */
     partnerId?: PartnerId | undefined
@@ -2450,13 +1894,7 @@ export interface OperatorOperations {
     /** The id of the last entry of this page, to get the next page. */
     after?: AuditEntryId | undefined
   }, options?: CallOptions): Call<Response>
-  /**
-   * Search the audit log of a partner.
-   *
-   * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
-   *
-   * `GET /operator/v1/partners/{partnerId}/audit-log` (listPartnerAuditEntries)
-   */
+  /** Search the audit log of a partner. */
   listPartnerAuditEntries(partnerId: PartnerId, query?: {
     /** Only changes by this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
@@ -2473,13 +1911,7 @@ export interface OperatorOperations {
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<AuditEntries, AuditEntry>
-  /**
-   * Search the audit log of a partner.
-   *
-   * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
-   *
-   * `GET /operator/v1/partners/{partnerId}/audit-log` (listPartnerAuditEntries)
-   */
+  /** Search the audit log of a partner. */
   listPartnerAuditEntriesFile(partnerId: PartnerId, query?: {
     /** Only changes by this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
@@ -2494,13 +1926,7 @@ export interface OperatorOperations {
     /** The id of the last entry of this page, to get the next page. */
     after?: AuditEntryId | undefined
   }, options?: CallOptions): Call<Response>
-  /**
-   * List member jobs.
-   *
-   * The lists of members that partners have sent, with their plan and progress, newest first.
-   *
-   * `GET /operator/v1/member-jobs` (listMemberJobs)
-   */
+  /** List member jobs. */
   listMemberJobs(query?: {
     /** Only jobs of this partner. */
     partnerId?: PartnerId | undefined
@@ -2511,46 +1937,16 @@ export interface OperatorOperations {
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<ListedMemberJobs, ListedMemberJob>
-  /**
-   * Get a member of any partner.
-   *
-   * With the latest withdrawals, and why a withdrawal would be refused.
-   *
-   * Errors: MemberNotFoundError.
-   *
-   * `GET /operator/v1/members/{memberId}` (inspectMember)
-   */
+  /** Get a member of any partner. */
   inspectMember(memberId: MemberId, options?: CallOptions): Call<InspectedMember>
-  /**
-   * Release a member.
-   *
-   * Lets a member withdraw again after a hold for review, or after a bank account was refused although it is correct. Idempotent.
-   *
-   * Errors: MemberNotFoundError.
-   *
-   * `POST /operator/v1/members/{memberId}/release` (releaseMember)
-   */
+  /** Release a member. */
   releaseMember(memberId: MemberId, body: ReasonGiven, options?: CallOptions): Call<ReleasedMember>
-  /**
-   * Erase a member of any partner.
-   *
-   * As the partner does with `POST /v1/members/{memberId}/erase`. Idempotent.
-   *
-   * Errors: MemberNotFoundError.
-   *
-   * `POST /operator/v1/members/{memberId}/erase` (eraseMemberOfPartner)
-   */
+  /** Erase a member of any partner. */
   eraseMemberOfPartner(memberId: MemberId, query?: {
     /** Return what would be destroyed and kept, without erasing anything. */
     dryRun?: boolean | undefined
   }, options?: CallOptions): Call<MemberErasure>
-  /**
-   * List withdrawals.
-   *
-   * Of all partners, newest first.
-   *
-   * `GET /operator/v1/withdrawals` (listWithdrawals)
-   */
+  /** List withdrawals. */
   listWithdrawals(query?: {
     /** Only withdrawals of this partner. */
     partnerId?: PartnerId | undefined
@@ -2565,29 +1961,11 @@ export interface OperatorOperations {
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<InspectedWithdrawals, InspectedWithdrawal>
-  /**
-   * Get a withdrawal of any partner.
-   *
-   * `GET /operator/v1/withdrawals/{withdrawalId}` (inspectWithdrawal)
-   */
+  /** Get a withdrawal of any partner. */
   inspectWithdrawal(withdrawalId: WithdrawalId, options?: CallOptions): Call<InspectedWithdrawalDetails>
-  /**
-   * Get the timeline of a withdrawal.
-   *
-   * Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, the deliveries of its events to webhooks, and the payment with the bank’s answers.
-   *
-   * `GET /operator/v1/withdrawals/{withdrawalId}/timeline` (getWithdrawalHistory)
-   */
+  /** Get the timeline of a withdrawal. */
   getWithdrawalHistory(withdrawalId: WithdrawalId, options?: CallOptions): Call<WithdrawalHistory>
-  /**
-   * Import a file of a bank.
-   *
-   * Imports all of the file, or nothing. In a statement with several accounts, the accounts of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an interrupted import.
-   *
-   * Errors: FileContentError.
-   *
-   * `POST /operator/v1/rails/{rail}/files` (importBankFile)
-   */
+  /** Import a file of a bank. */
   importBankFile(rail: string, file: FileSource, query: {
     /** The name of the file. */
     name: string

@@ -20,6 +20,14 @@ export function onOnePartner(table: string, rows: { partnerId: string }[]): (db:
   }
 }
 
+/**
+ * SQL condition that names the partner of a statement that finds its rows by an index of another expression. Empty with shared lanes,
+ * for the same reason.
+ */
+export function namingPartner(db: Reader, partnerId: string): RawBuilder<unknown> {
+  return lanesOf(db) === 'partner' ? sql`and partner_id = ${partnerId}` : sql``
+}
+
 // One object per table: the text of a cached statement is found by the identity of its parts.
 const conditions = new Map<string, RawBuilder<unknown>>()
 

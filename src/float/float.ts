@@ -26,25 +26,26 @@ export type Float = {
 
 /** Reads a partner's floats, one per currency with a tier or a floor. */
 export async function read(db: Reader, partnerId: string): Promise<Float[]> {
-  const floats = await select(db, sql`where partner_id = ${partnerId}`)
+  const floats = await select(db, partnerId)
   return floats.map(({ partnerId: _, ...float }) => float)
 }
 
 /** Reads the floats of all partners; see `read`. */
 export async function listAll(db: Reader): Promise<(Float & { partnerId: string })[]> {
-  return await select(db, sql``)
+  return await select(db)
 }
 
-async function select(db: Reader, where: ReturnType<typeof sql>): Promise<(Float & { partnerId: string })[]> {
-  const sums = ledger.floatSums({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })
+async function select(db: Reader, partnerId?: string): Promise<(Float & { partnerId: string })[]> {
+  const where = partnerId === undefined ? sql`` : sql`where partner_id = ${partnerId}`
+  const of = { partnerId: partnerId === undefined ? sql`c.partner_id` : sql`${partnerId}`, currency: sql`c.currency` }
   const { rows } = await sql<Float & { partnerId: string }>`
     select c.partner_id, c.currency, s.float, s.pending, s.float - s.pending as free, f.floor, f.low_since,
-           case when exists (select from float_costs k where k.partner_id = c.partner_id and k.currency = c.currency)
-                then ${ledger.operatorCosts({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })} else 0 end as uncovered
+           case when exists (select from float_costs k where k.partner_id = ${of.partnerId} and k.currency = c.currency)
+                then ${ledger.operatorCosts(of)} else 0 end as uncovered
       from (select partner_id, currency from tiers ${where}
              union select partner_id, currency from float_limits ${where}) c
       left join float_limits f on f.partner_id = c.partner_id and f.currency = c.currency
-     cross join lateral (${sums}) s
+     cross join lateral (${ledger.floatSums(of)}) s
      order by c.partner_id, c.currency`.execute(db)
   return rows
 }

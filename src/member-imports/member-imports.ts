@@ -299,7 +299,7 @@ export async function countInReview(db: Reader, partnerId: string): Promise<numb
 export const dueWork = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; work: number }>`
   select i.created_at as at, i.invite + i.update + i.reinstate + i.offboard + i.unchanged - i.steps_done + 1 as work
     from member_imports i
-   where i.partner_id = ${partnerId} and ${canGoOn}`
+   where i.partner_id = ${partnerId} and ${canGoOn(partnerId)}`
 
 /** The instants at which the reviews of a partner's imports expire. */
 export const dueReviews = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; work: number }>`
@@ -307,11 +307,11 @@ export const dueReviews = ({ partnerId }: { partnerId: string }) => sql<{ at: Da
     from member_imports i join partners p on p.id = i.partner_id
    where i.partner_id = ${partnerId} and i.ended_at is null and i.status = 'AwaitingReview'`
 
-/** SQL of the condition that a row `i` of `member_imports` has work to do now: it is being applied, or is the next in its queue. */
-const canGoOn = sql`i.ended_at is null
+/** SQL of the condition that a row `i` of `member_imports` has work to do now: it is being applied, or is the next in its partner's queue. */
+const canGoOn = (partnerId: string | undefined) => sql`i.ended_at is null
        and (i.status = 'Processing' or i.status = 'NotReady' and not exists (
              select from member_imports ahead
-              where ahead.partner_id = i.partner_id and ahead.ended_at is null
+              where ahead.partner_id = ${partnerId ?? sql`i.partner_id`} and ahead.ended_at is null
                 and (ahead.status <> 'NotReady' or (ahead.created_at, ahead.id) < (i.created_at, i.id))))`
 
 /**
@@ -325,7 +325,7 @@ export async function findNext(
 ): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
     select i.id from member_imports i
-     where ${canGoOn} and i.id <> all(${except}::text[]) ${inScope(scope, sql`i.partner_id`)}
+     where ${canGoOn(partnerOf(scope))} and i.id <> all(${except}::text[]) ${inScope(scope, sql`i.partner_id`)}
      order by i.steps_done, i.created_at limit 1`.execute(db)
   return rows[0]?.id
 }
@@ -557,7 +557,7 @@ function select(db: Reader, partnerId: string) {
       query
         .selectFrom('memberImportProgress as progress')
         .select('progress.stepsDone')
-        .whereRef('progress.partnerId', '=', 'memberImports.partnerId')
+        .where('progress.partnerId', '=', partnerId)
         .whereRef('progress.importId', '=', 'memberImports.id')
         .as('stepsInProgress'),
     )

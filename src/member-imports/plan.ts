@@ -112,7 +112,7 @@ export async function readCommands(
 ): Promise<Map<number, MemberCommand>> {
   type MatchedMember = { memberId: string; membersAccount: Buffer | null; membersKey: Buffer | null }
   const { rows } = await sql<SealedRow<ImportRow & MatchedMember>>`
-    select r.row, ${rowColumns('r')}, p.member_id, m.account as members_account, ${paymentKeyOf('m')} as members_key
+    select r.row, ${rowColumns('r')}, p.member_id, m.account as members_account, ${paymentKeyOf('m', { partnerId })} as members_key
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
              with ordinality as p (row, member_id, place)
       join member_import_rows r on r.partner_id = ${partnerId} and r.import_id = ${importId} and r.row = p.row

@@ -217,7 +217,7 @@ async function findWithMoney(
                     where b.partner_id = ${partnerId} and b.member_id = a.member_id and b.currency = a.currency
                       and (b.owed > 0 or (b.available > 0 and exists (
                         select from pay_cycles c
-                         where c.partner_id = b.partner_id and c.id = b.pay_cycle_id and c.status = 'Open'))))
+                         where c.partner_id = ${partnerId} and c.id = b.pay_cycle_id and c.status = 'Open'))))
         or exists (select from pay_run_lines l join pay_runs r on r.partner_id = l.partner_id and r.id = l.pay_run_id
                     where r.partner_id = ${partnerId} and r.status = 'Scheduled' and l.member_id = a.member_id
                       and l.currency = a.currency and l.amount <> 0)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type Cursor, isBeyond, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
+import { namingPartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
@@ -276,13 +277,14 @@ function matching(
       : [hasMetadata(metadata, { partnerId, kind: 'member', resourceId: sql`members.id` })]),
     ...(search === undefined
       ? []
-      : [sql<boolean>`id = any(array(${withText(fingerprints, { partnerId, text: search, statuses })}))`]),
+      : [sql<boolean>`id = any(array(${withText(db, fingerprints, { partnerId, text: search, statuses })}))`]),
   ]
   return conditions.length === 0 ? sql<boolean>`true` : sql.join<boolean>(conditions, sql` and `)
 }
 
 // Each part is a short range of an index.
 function withText(
+  db: Reader,
   fingerprints: Fingerprints,
   { partnerId, text, statuses }: { partnerId: string; text: string; statuses: MemberStatus[] | undefined },
 ) {
@@ -291,7 +293,7 @@ function withText(
   const beginsWith = (name: ReturnType<typeof sql>) => sql`
     (select id from members
       where (partner_id || ' ' || ${name}) collate "C" >= ${start}
-        and (partner_id || ' ' || ${name}) collate "C" < ${start} || chr(1114111) ${ofStatuses}
+        and (partner_id || ' ' || ${name}) collate "C" < ${start} || chr(1114111) ${ofStatuses} ${namingPartner(db, partnerId)}
       limit ${foundByNameMax})`
   return sql`
     select id from members where partner_id = ${partnerId} and id = ${text}

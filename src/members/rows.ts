@@ -65,7 +65,7 @@ export function select(db: Reader, partnerId: string) {
           keys
             .selectFrom('memberKeys')
             .select(['profileKey', 'paymentKey'])
-            .whereRef('memberKeys.partnerId', '=', 'members.partnerId')
+            .where('memberKeys.partnerId', '=', partnerId)
             .whereRef('memberKeys.memberId', '=', 'members.id')
             .limit(1)
             .as('keys'),

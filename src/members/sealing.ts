@@ -200,9 +200,15 @@ export class Fingerprints {
   }
 }
 
-/** SQL for the wrapped key that opens a member's accounts, in a statement with a row of a table that names the member. */
-export function paymentKeyOf(table: string, { memberId = 'id' }: { memberId?: string } = {}) {
+/**
+ * SQL for the wrapped key that opens a member's accounts, in a statement with a row of a table that names the member.
+ * @param options.partnerId the partner of all rows; by default that of each row, for statements about several partners
+ */
+export function paymentKeyOf(
+  table: string,
+  { memberId = 'id', partnerId }: { memberId?: string; partnerId?: string | undefined } = {},
+) {
   return sql<Buffer | null>`
     (select k.payment_key from member_keys k
-      where k.partner_id = ${sql.raw(`${table}.partner_id`)} and k.member_id = ${sql.raw(`${table}.${memberId}`)})`
+      where k.partner_id = ${partnerId ?? sql.raw(`${table}.partner_id`)} and k.member_id = ${sql.raw(`${table}.${memberId}`)})`
 }

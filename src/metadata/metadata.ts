@@ -32,12 +32,15 @@ export async function find(db: Reader, asked: { partnerId: string; resourceId: s
   return (await findAll(db, [asked])).get(asked.resourceId) ?? {}
 }
 
-/** SQL of the metadata of an object, for the statement that reads the object. Both arguments are SQL of ids. */
+/**
+ * SQL of the metadata of an object, for the statement that reads the object.
+ * @param resourceId SQL of the object's id
+ */
 export function metadataOf({
   partnerId,
   resourceId,
 }: {
-  partnerId: RawBuilder<unknown>
+  partnerId: string
   resourceId: RawBuilder<unknown>
 }): RawBuilder<Metadata> {
   return sql<Metadata>`

@@ -233,7 +233,7 @@ export async function findIdentical(
        and ${digest} = (
          select encode(sha256(convert_to(string_agg(l.member_id || ' ' || l.amount || ' ' || l.currency || chr(10), ''
                                                     order by l.line), 'UTF8')), 'hex')
-           from pay_run_lines l where l.partner_id = r.partner_id and l.pay_run_id = r.id)
+           from pay_run_lines l where l.partner_id = ${partnerId} and l.pay_run_id = r.id)
      order by r.id desc limit ${identicalMax}`.execute(db)
   return rows
 }

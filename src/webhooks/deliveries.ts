@@ -39,10 +39,10 @@ export type Delivery = {
 }
 
 // A disabled endpoint gets no scheduled attempts, and a paused one none until the pause ends.
-const deliveryColumns = sql`
+const deliveryColumns = (partnerId: string) => sql`
   d.event_id as id, d.type, d.state, d.sample is not null as is_test, d.attempt_count, d.created_at, d.last_attempt_at,
   (select a.status from webhook_attempts a
-    where a.partner_id = d.partner_id and a.endpoint_id = d.endpoint_id and a.event_id = d.event_id
+    where a.partner_id = ${partnerId} and a.endpoint_id = d.endpoint_id and a.event_id = d.event_id
     order by a.number desc limit 1) as last_status,
   case when d.replay_at is not null or (d.due_at is not null and w.enabled)
        then greatest(least(d.replay_at, case when w.enabled then d.due_at end), w.blocked_until) end as next_attempt_at`
@@ -69,7 +69,7 @@ export async function list(
        ${cursor === undefined ? sql`` : sql`and event_id < ${cursor.id}`} ${condition}
      order by event_id desc limit ${end}`
   const { rows } = await sql<Delivery>`
-    select ${deliveryColumns} from (${rangesOf(filter, range)}) d join ${endpointOfDelivery}
+    select ${deliveryColumns(partnerId)} from (${rangesOf(filter, range)}) d join ${endpointOfDelivery}
      order by d.event_id desc offset ${page.skip} limit ${page.take + 1}`.execute(db)
   return { deliveries: rows.slice(0, page.take), hasMore: rows.length > page.take }
 }
@@ -80,7 +80,7 @@ export async function listOfResources(
   { partnerId, resourceIds, countMax }: { partnerId: string; resourceIds: string[]; countMax: number },
 ): Promise<(Delivery & { webhookId: string; url: string })[]> {
   const { rows } = await sql<Delivery & { webhookId: string; url: string }>`
-    select w.id as webhook_id, w.url, ${deliveryColumns}
+    select w.id as webhook_id, w.url, ${deliveryColumns(partnerId)}
       from events e
       join webhook_endpoints w on w.partner_id = e.partner_id and w.deleted_at is null
       join webhook_deliveries d on d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id
@@ -122,7 +122,7 @@ export async function find(
   { partnerId, webhookId, deliveryId }: OfEndpoint & { deliveryId: string },
 ): Promise<Delivery & { attempts: Attempt[] }> {
   const { rows } = await sql<Delivery>`
-    select ${deliveryColumns} from webhook_deliveries d join ${endpointOfDelivery}
+    select ${deliveryColumns(partnerId)} from webhook_deliveries d join ${endpointOfDelivery}
      where d.partner_id = ${partnerId} and d.endpoint_id = ${webhookId} and d.event_id = ${deliveryId}`.execute(db)
   const [delivery] = rows
   if (delivery === undefined) throw problem('NotFound', 'There is no such delivery at this webhook endpoint')

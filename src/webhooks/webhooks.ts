@@ -217,11 +217,7 @@ function select(db: Reader, partnerId: string) {
   return db
     .selectFrom('webhookEndpoints')
     .select(['partnerId', ...columns, 'createdAt'])
-    .select(
-      metadataOf({ partnerId: sql`webhook_endpoints.partner_id`, resourceId: sql`webhook_endpoints.id` }).as(
-        'metadata',
-      ),
-    )
+    .select(metadataOf({ partnerId, resourceId: sql`webhook_endpoints.id` }).as('metadata'))
     .where('partnerId', '=', partnerId)
     .where('deletedAt', 'is', null)
 }

@@ -158,7 +158,7 @@ export async function find(
     .select(({ selectFrom }) =>
       selectFrom('withdrawals')
         .select('withdrawals.id')
-        .whereRef('withdrawals.partnerId', '=', 'withdrawalIntents.partnerId')
+        .where('withdrawals.partnerId', '=', partnerId)
         .whereRef('withdrawals.withdrawalIntentId', '=', 'withdrawalIntents.id')
         .as('withdrawalId'),
     )
@@ -347,7 +347,7 @@ function select(db: Reader, { partnerId, intentId }: { partnerId: string; intent
     .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'fee', 'employerFee'])
     .select(['grossAmount', 'netAmount'])
     .select(['tier', 'tierVersion', 'account', 'createdAt', 'expiresAt'])
-    .select(paymentKeyOf('withdrawal_intents', { memberId: 'member_id' }).as('paymentKey'))
+    .select(paymentKeyOf('withdrawal_intents', { memberId: 'member_id', partnerId }).as('paymentKey'))
     .where('partnerId', '=', partnerId)
     .where('id', '=', intentId)
 }

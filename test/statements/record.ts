@@ -61,9 +61,13 @@ function partnersIn(values: readonly unknown[]): Record<number, string> {
   return named
 }
 
-/** An id, or those of an array, which src/database/parameters.ts has written as text. */
-const idsIn = (value: unknown): string[] =>
-  typeof value === 'string' && /^(par_\w+|\{("par_\w+"(,|\}))+)$/.test(value) ? (value.match(/par_\w+/g) ?? []) : []
+/** An id, or those of an array, which src/database/parameters.ts may have written as text. */
+function idsIn(value: unknown): string[] {
+  const elements = String(value)
+    .replace(/^\{"|"\}$/g, '')
+    .split(/"?,"?/)
+  return elements.every(each => /^par_\w+$/.test(each)) ? elements : []
+}
 
 function stack(): string[] {
   const { stackTraceLimit } = Error
@@ -87,6 +91,11 @@ function placeOf(lines: string[]): string | undefined {
   })
   const [{ file } = { file: undefined }] = frames
   if (file === undefined || /^(test|bench)\/|\.test\.ts$/.test(file)) return undefined
-  const name = frames.find(frame => frame.file === file && frame.name !== undefined)?.name ?? ''
-  return `${file} ${name.replace(/^(Object|Module)\./, '').replace(/ \[as .*\]/, '')}`.trim()
+  const [name = ''] = frames.filter(frame => frame.file === file).flatMap(frame => nameIn(frame.name) ?? [])
+  return `${file} ${name}`.trim()
+}
+
+/** The name of a function; of a property that holds a function, only the name of the function around it. */
+function nameIn(frame: string | undefined): string | undefined {
+  return /^(?:Object\.|Module\.)?((?:[A-Z]\w*\.)?#?[a-z]\w*)/.exec(frame ?? '')?.[1]
 }

@@ -32,21 +32,29 @@ export async function pinImages(
   let isComplete = true
   for (const file of files) {
     const text = await readFile(path.join(folder, file), 'utf8')
-    let pinned = text
-    for (const [reference, registry = '', name = '', tag = ''] of text.matchAll(imagePattern)) {
-      const image = `${registry}/${name}:${tag}`
+    const digests = new Map<string, string>()
+    const images = new Map([...text.matchAll(imagePattern)].map(match => [withoutDigest(match[0]), match.groups]))
+    for (const [image, { registry = '', name = '', tag = '' } = {}] of images) {
       try {
         const digest = await digestOf(addressOf(registry), { name, tag })
-        pinned = pinned.replace(reference, `${image}@${digest}`)
+        digests.set(image, digest)
         lines.push(`${file}: ${image} is ${digest}`)
       } catch (error) {
         isComplete = false
         lines.push(`${file}: ${image} stays as it is: ${reasonOf(error)}`)
       }
     }
+    const pinned = text.replace(imagePattern, reference => {
+      const digest = digests.get(withoutDigest(reference))
+      return digest === undefined ? reference : `${withoutDigest(reference)}@${digest}`
+    })
     if (pinned !== text) await writeFile(path.join(folder, file), pinned)
   }
   return { lines, isComplete }
+}
+
+function withoutDigest(reference: string): string {
+  return reference.replace(/@.*/, '')
 }
 
 function publicAddressOf(registry: string): string {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -72,6 +72,15 @@ test('an image is pinned by the digest that its registry gives, and once more wh
   expect(pinned.replaceAll(`@${digest}`, '')).toBe((await filesIn('.')).join('\n').replaceAll(/@sha256:\w+/g, ''))
   expect(await pinImages(folder, { addressOf })).toMatchObject({ isComplete: true })
   expect((await filesIn(folder)).join('\n')).toBe(pinned)
+})
+
+test('an image that a file names twice is looked up once, and pinned in both places', async () => {
+  const dockerfile = path.join(folder, 'Dockerfile')
+  const text = '  image: docker.io/library/postgres:18.1-trixie\n'
+  await writeFile(dockerfile, text + text)
+  await pinImages(folder, { addressOf: () => address })
+  expect(await readFile(dockerfile, 'utf8')).toBe(text.replace('\n', `@${digest}\n`).repeat(2))
+  expect(answers.asked.filter(url => url === '/v2/library/postgres/manifests/18.1-trixie')).toHaveLength(2)
 })
 
 test.each([

@@ -8,7 +8,10 @@ import { midmonthHere } from '../../test/program/program.ts'
 import { record } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { lockByNameIfFree } from '../database/named-locks.ts'
+import { readStatus } from '../diagnosis/status.ts'
+import { defaultRetention } from '../kernel/retention.ts'
 import { auditTasks } from '../verification/tasks.ts'
+import { Status, statusOnWire } from './installation-schema.ts'
 
 let harness: Harness
 let operator: Awaited<ReturnType<Harness['addOperator']>>
@@ -26,6 +29,36 @@ const work = () => {
 }
 const request = () => operator.call('POST', '/ledger-verifications')
 const get = async (id: string) => (await operator.call('GET', `/ledger-verifications/${id}`)).body
+
+test('the status has no field that is not listed, whatever is read with the others', async () => {
+  const { db, clock, mode } = harness
+  const now = clock.now()
+  const secret = 'planted'
+  const found = await readStatus(db, { mode, rails: [], retention: defaultRetention, now })
+  const stop = { since: now, by: 'Ada', reason: null, secret }
+  const importing = {
+    fileId: 'bf_1',
+    rail: 'sepa',
+    name: 'camt053.xml',
+    status: 'importing',
+    records: 2,
+    applied: 1,
+  } as const
+  const planted = {
+    ...found,
+    secret,
+    rails: [{ name: 'sepa', currency: 'EUR' as const, secret }],
+    workers: [{ workerId: 'w', host: 'pay-1', processId: 1, startedAt: now, beatAt: now, isAlive: true, secret }],
+    queue: { ...found.queue, givenUp: [{ task: 'a-task', count: 1, secret }], secret },
+    removals: [{ kind: 'requests' as const, at: now, count: 1, secret }],
+    importing: [{ ...importing, receivedAt: now, secret }],
+    differences: [{ id: 'pex_1', rail: 'sepa', kind: 'bank_balance' as const, reason: 'A test', secret }],
+    payouts: { held: { ...found.payouts.held, secret }, submitted: { ...found.payouts.submitted, secret } },
+    stopped: [{ id: 'par_1', name: 'Acme', paused: stop, suspended: stop, secret }],
+  }
+  expect(Object.keys(statusOnWire(planted)).toSorted()).toEqual(Object.keys(Status.properties).toSorted())
+  expect(JSON.stringify(statusOnWire(planted))).not.toContain(secret)
+})
 
 test('the status lists everything that needs attention', async () => {
   const { partner } = await harness.addPartner('Stopped')

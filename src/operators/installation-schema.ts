@@ -86,13 +86,35 @@ export function statusOnWire({ now, attention, postgres, toContract, mode, rails
     mode,
     bank: bankOf({ mode, rails }),
     rails: rails.map(({ name, currency }) => ({ name, currency })),
-    workers: workers.map(({ workerId: id, beatAt: lastSeenAt, ...worker }) => ({ id, ...worker, lastSeenAt })),
-    ...{ queue, batchesToApprove, openExceptions, lastBackupAt, removals, importing, differences, payouts },
+    workers: workers.map(({ workerId: id, host, processId, startedAt, beatAt: lastSeenAt, isAlive }) => ({
+      ...{ id, host, processId, startedAt, lastSeenAt, isAlive },
+    })),
+    queue: {
+      ...{ due: queue.due, oldestDueAt: queue.oldestDueAt },
+      givenUp: queue.givenUp.map(({ task, count }) => ({ task, count })),
+    },
+    ...{ batchesToApprove, openExceptions, lastBackupAt },
+    removals: removals.map(({ kind, at, count }) => ({ kind, at, count })),
+    importing: importing.map(({ fileId, rail, name, status: state, records, applied, receivedAt }) => ({
+      ...{ fileId, rail, name, status: state, records, applied, receivedAt },
+    })),
+    differences: differences.map(({ id, rail, kind, reason }) => ({ id, rail, kind, reason })),
+    payouts: { held: unfinishedOnWire(payouts.held), submitted: unfinishedOnWire(payouts.submitted) },
     lowFloats: lowFloats.map(({ partnerId, lowSince, free, floor, currency }) => ({
       ...{ partnerId, lowSince },
       ...allToWire({ free, floor }, currency),
     })),
     partners: partners.length,
-    stopped,
+    stopped: stopped.map(({ id, name, paused, suspended }) => ({
+      ...{ id, name, paused: stopOnWire(paused), suspended: stopOnWire(suspended) },
+    })),
   }
+}
+
+function unfinishedOnWire({ count, oldest, stuck }: FoundStatus['payouts']['held']) {
+  return { count, oldest, stuck }
+}
+
+function stopOnWire(stop: FoundStatus['stopped'][number]['paused']) {
+  return stop === null ? null : { since: stop.since, by: stop.by, reason: stop.reason }
 }

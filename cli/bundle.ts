@@ -105,7 +105,7 @@ function partsOf(settings: Settings, { now, log }: { now: Date; log: string[] | 
     json('tasks.json', 'background tasks that are due or have failed', () => ofDatabase(db => readTaskFacts(db, now))),
     {
       ...{ name: 'metrics.txt', holds: 'the metrics of the installation: counts by state, amounts of floats by id' },
-      read: () => ofDatabase(db => exposeInstallation(db, { mode, retention, now })),
+      read: () => ofDatabase(db => exposeInstallation(db, { mode, retention, now, isForSupport: true })),
     },
   ]
   if (log === undefined) return parts

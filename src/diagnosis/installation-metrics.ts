@@ -15,7 +15,8 @@ import * as inspection from '../withdrawals/inspection.ts'
 import { readTasks } from '../worker/queue.ts'
 import { readFacts } from './facts.ts'
 
-type Asked = { mode: Mode; retention: Retention; now: Date }
+/** @property isForSupport whether the metrics leave the installation, so that they name no hosts */
+type Asked = { mode: Mode; retention: Retention; now: Date; isForSupport?: boolean }
 
 const limits = {
   // Each partner adds a series to some gauges. The others are added up as `other`.
@@ -242,9 +243,11 @@ const gauges: { name: string; help: string; labels?: string[]; of: (facts: Facts
     name: 'database_replica_lag_seconds',
     help: 'How far a replica is behind; of those with the same name, the one that is furthest behind.',
     labels: ['replica'],
-    of: ({ replication: { replicas } }) =>
-      replicas.flatMap(({ name, lagSeconds }) =>
-        lagSeconds === null ? [] : [{ labels: { replica: name }, value: lagSeconds }],
+    of: ({ replication: { replicas } }, { isForSupport = false }) =>
+      replicas.flatMap(({ name, lagSeconds }, index) =>
+        lagSeconds === null
+          ? []
+          : [{ labels: { replica: isForSupport ? `replica ${index + 1}` : name }, value: lagSeconds }],
       ),
   },
   {

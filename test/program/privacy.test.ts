@@ -303,6 +303,21 @@ async function unzipped(file: string): Promise<Map<string, Buffer>> {
   return files
 }
 
+/** Lets later connections find a replica, which the server of the tests lacks. */
+async function imitateReplica(name: string): Promise<void> {
+  await tamper(
+    settings,
+    `create schema imitated;
+     grant usage on schema imitated to public;
+     create view imitated.pg_stat_replication as
+       select '${name}' as application_name, 'streaming' as state, 'sync' as sync_state, interval '2 s' as replay_lag, 0 as pid;
+     grant select on imitated.pg_stat_replication to public;
+     do $$ begin
+       execute format('alter database %I set search_path = imitated, pg_catalog, public', current_database());
+     end $$`,
+  )
+}
+
 test('a bundle for support has what its manifest says, and neither personal data, names of partners nor secrets', async () => {
   const log = path.join(bankFolder, 'midmonth.log')
   const planted = { level: 'error', time: '2026-01-01T00:00:00Z', msg: 'planted', requestId: people.api.email }
@@ -323,6 +338,8 @@ test('a bundle for support has what its manifest says, and neither personal data
   const [{ id: partnerId, name }] = JSON.parse((await midmonth(['partner', 'list', '--json'], settings)).stdout)
   const reason = 'a reason that occurs nowhere else'
   await midmonth(['partner', 'pause', partnerId, '--reason', reason], settings)
+  const replica = 'db-2.example.com'
+  await imitateReplica(replica)
   const { code, stdout, stderr } = await midmonth(['bundle', file, '--log', log, '--json'], { ...settings, ...secrets })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const manifest = JSON.parse(stdout)
@@ -345,7 +362,9 @@ test('a bundle for support has what its manifest says, and neither personal data
     expect([files.get(name)?.length, hashOf(files.get(name) ?? Buffer.of())], name).toEqual([bytes, sha256])
   const all = [...files.values()].join('\n')
   expect(foundIn(all)).toEqual([])
-  for (const hidden of [...Object.values(secrets), name, reason, bankFolder, ownIban]) expect(all).not.toContain(hidden)
+  expect(String(files.get('metrics.txt'))).toContain('replica_lag_seconds{replica="replica 1"} 2')
+  for (const hidden of [...Object.values(secrets), name, reason, bankFolder, ownIban, replica])
+    expect(all).not.toContain(hidden)
   expect(String(files.get('settings.json'))).toContain('"MIDMONTH_METRICS_TOKEN": {\n    "isSet": true\n  }')
   expect(String(files.get('status.json'))).toContain(`"subject": "${partnerId}"`)
   const lines = String(files.get('log.jsonl')).trimEnd().split('\n')

@@ -23,6 +23,12 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./migrate.ts')).migrateCommand,
     },
     {
+      name: 'distribute',
+      description:
+        'Spread the tables over the nodes of a distributed PostgreSQL (Citus). See docs/operations/scale-out.md.',
+      load: async () => (await import('./distribute.ts')).distributeCommand,
+    },
+    {
       name: 'upgrade',
       description: 'Rehearse an upgrade on a copy of the database. See docs/operations/upgrading.md.',
       load: async () => (await import('./upgrade.ts')).upgradeCommand,

@@ -64,14 +64,14 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 500,
     description:
-      'Maximum number of database connections of this process. The API uses up to 8 more for batches (16 with `MIDMONTH_LANES=partner`), and a worker up to 7 more for its queue.',
+      'Maximum number of database connections of this process. The API uses up to 8 more for batches (16 on Citus), and a worker up to 7 more for its queue.',
   }),
-  MIDMONTH_LANES: Type.Unsafe<Lanes>({
+  MIDMONTH_LANES: Type.Unsafe<Lanes | 'auto'>({
     type: 'string',
-    enum: ['shared', 'partner'],
-    default: 'shared',
+    enum: ['auto', 'shared', 'partner'],
+    default: 'auto',
     description:
-      'Which commands the API writes in one batch. `shared`: commands of all partners, which is faster on one database. `partner`: commands of one partner, so that a distributed PostgreSQL (Citus) can route every statement to one node.',
+      'Which commands the API writes in one batch. `auto`: what suits the database, and nothing else works on Citus. `shared`: commands of all partners, which is faster on one database. `partner`: commands of one partner, so that a distributed PostgreSQL (Citus) can route every statement to one node.',
   }),
   MIDMONTH_TRUST_PROXY: Type.String({
     default: '',

@@ -255,9 +255,9 @@ async function occupy(port: number): Promise<number> {
   return (server.address() as net.AddressInfo).port
 }
 
-function databaseOf({ db, batchDb, withCopying, pool, pools, endStart }: Omit<Databases, 'close'>): Database {
+function databaseOf({ db, batchDb, withCopying, pool, pools, useLanes, endStart }: Omit<Databases, 'close'>): Database {
   return {
-    ...{ db, batchDb, withCopying, pool, pools, endStart, ownerConnection: '', appRole: { name: '' } },
+    ...{ db, batchDb, withCopying, pool, pools, useLanes, endStart, ownerConnection: '', appRole: { name: '' } },
     erasures: { journal: '/nowhere/erasures.jsonl', evidenceDays: 2_192, backupDays: 35 },
     ...{
       embedded: undefined,

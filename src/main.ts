@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { systemClock } from './clock.ts'
 import { defaultHealthPort, type Settings } from './config.ts'
 import { connect, type Databases } from './database/connect.ts'
+import { lanesOf } from './database/database.ts'
 import { describeExcess } from './database/grants.ts'
 import { addressesOf } from './database/hosts.ts'
 import { Replica } from './database/replica.ts'
@@ -141,7 +142,7 @@ async function startApi(parts: Parts, started: Started): Promise<void> {
       batchDb,
       withCopying,
       replica: parts.replica && new Replica({ primary: db, replica: parts.replica.db, log }),
-      lanes: settings.MIDMONTH_LANES,
+      lanes: lanesOf(db),
       publicUrl: settings.MIDMONTH_PUBLIC_URL || undefined,
       console: await consoleOf(settings),
       bankOf: banksOf(settings, rails),

@@ -17,6 +17,7 @@ import { addressesOf, NoPrimary } from './database/hosts.ts'
 import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { requireOwnSessions } from './database/own-session.ts'
+import { isSpread } from './database/spread.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import { reasonOf } from './kernel/text.ts'
@@ -76,7 +77,6 @@ export async function openDatabase(
   const databases = connect(as === 'app' ? appConnection : ownerConnection, {
     log,
     connectionsMax: Math.max(settings.MIDMONTH_DATABASE_CONNECTIONS, as === 'owner' ? ownerConnectionsMax : 0),
-    lanes: settings.MIDMONTH_LANES,
     isStarting,
   })
   const close = async () => {
@@ -87,6 +87,8 @@ export async function openDatabase(
     await connectFirst(databases.pool, log)
     if (embedded === undefined) await requireOwnSessions(databases.pool)
     await requireDurability(databases.db)
+    const { MIDMONTH_LANES: lanes } = settings
+    databases.useLanes(lanes !== 'auto' ? lanes : (await isSpread(databases.pool)) ? 'partner' : 'shared')
   } catch (error) {
     await close()
     if (embedded !== undefined) throw error

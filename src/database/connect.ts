@@ -21,6 +21,8 @@ export type Databases = {
   pool: pg.Pool
   /** The pools that metrics show, by what they are for; the worker's queue has another. */
   pools: Record<'operations' | 'batches', pg.Pool>
+  /** Chooses the lanes of batches by what the database is; call it before the first batch. */
+  useLanes(lanes: Lanes): void
   /** From now on, connecting takes no longer than requests can wait. */
   endStart(): void
   close(): Promise<void>
@@ -91,13 +93,17 @@ export function connect(
   const closing = new AbortController()
   const origin: Origin = { lanes, closed: closing.signal }
   const db = openKysely<Db>(leasing(pool), origin)
-  const batchPool = openPool({ ...options, ...batchOptions(lanes) }, log)
+  const batchPool = openPool({ ...options, ...batchOptions(origin) }, log)
   const batchDb = openKysely<BatchDb>(preparing(batchPool), origin)
   const close = async () => {
     closing.abort()
     await Promise.all([db.destroy(), batchDb.destroy()])
     // Kysely leaves a pool open that it has run no query on.
     await Promise.all([pool, batchPool].filter(each => !each.ending).map(each => each.end()))
+  }
+  const useLanes = (chosen: Lanes) => {
+    origin.lanes = chosen
+    batchPool.options.max = batchLimits.connectionsMax[chosen]
   }
   const endStart = () => {
     for (const each of [pool, batchPool]) limitConnecting(each)
@@ -109,6 +115,7 @@ export function connect(
     withCopying: copying(pool, origin),
     pool,
     pools,
+    useLanes,
     endStart,
     close,
     abandon: () => [pool, batchPool].forEach(abandon),
@@ -170,11 +177,11 @@ const planSettings: Record<Lanes, string> = {
   partner: 'set plan_cache_mode = force_custom_plan; set jit = off',
 }
 
-const batchOptions = (lanes: Lanes): pg.PoolConfig => ({
-  max: batchLimits.connectionsMax[lanes],
+const batchOptions = (origin: Origin): pg.PoolConfig => ({
+  max: batchLimits.connectionsMax[origin.lanes],
   maxLifetimeSeconds: batchLimits.planSecondsMax,
   pipeline: true,
-  onConnect: client => client.query(`${timeOuts(batchLimits.lockMsMax)}; ${planSettings[lanes]}`),
+  onConnect: client => client.query(`${timeOuts(batchLimits.lockMsMax)}; ${planSettings[origin.lanes]}`),
 })
 
 // Not set as connection options: a pooler refuses or drops them, and the options of a DATABASE_URL would replace them.

@@ -56,7 +56,7 @@ export function openKysely<D extends Db | BatchDb>(pool: PostgresPool, origin: O
 }
 
 /** The database that connections lead to. @property lanes the lanes of the batches that run on it. @property closed aborts when it is closed */
-export type Origin = { readonly lanes: Lanes; readonly closed: AbortSignal }
+export type Origin = { lanes: Lanes; readonly closed: AbortSignal }
 
 /** The lanes that a database, or a transaction on it, was opened with. */
 export function lanesOf(db: Reader): Lanes {

@@ -9,19 +9,15 @@ import { type TablePlace, tablePlaces } from './table-places.ts'
 /** One change that spreads the tables, and the statement that makes it. */
 export type DistributionStep = { change: string; statement: string }
 
-/** Why a database cannot be distributed yet, each as a sentence that says what to do. */
-export type Obstacle = string
-
 /**
  * Reads what is left to do until every table is at its place; see `tablePlaces`. Nothing on a database that is distributed. A run that was
  * interrupted is continued by the steps that are left.
  * @param client a connection of the owner to the coordinator
+ * @throws Error with a line for each thing that is in the way and what to do about it
  */
-export async function planDistribution(
-  client: pg.ClientBase,
-): Promise<{ obstacles: Obstacle[]; steps: DistributionStep[] }> {
+export async function planDistribution(client: pg.ClientBase): Promise<DistributionStep[]> {
   const obstacles = await findObstacles(client)
-  if (obstacles.length > 0) return { obstacles, steps: [] }
+  if (obstacles.length > 0) throw new Error(obstacles.join('\n'))
   const spread = await spreadTables(client)
   const keys = await foreignKeys(client)
   const placed = Object.entries(tablePlaces).map(([table, place]) => ({ table: snakeCase(table), place }))
@@ -35,23 +31,20 @@ export async function planDistribution(
       placed.filter(each => each.place === place).map(({ table }) => table),
       kept,
     ).filter(table => !spread.has(table))
-  return {
-    obstacles,
-    steps: [
-      ...dropped.map(({ name, table, target }) => ({
-        change: `${table}: no foreign key to ${target}, which is a reference table`,
-        statement: `alter table public.${table} drop constraint ${name}`,
-      })),
-      ...inOrder('reference').map(table => ({
-        change: `${table}: a reference table, on every node`,
-        statement: `select create_reference_table('public.${table}')`,
-      })),
-      ...inOrder('distributed').map(table => ({
-        change: `${table}: distributed by partner`,
-        statement: `select create_distributed_table('public.${table}', 'partner_id'${table === anchor ? '' : `, colocate_with => 'public.${anchor}'`})`,
-      })),
-    ],
-  }
+  return [
+    ...dropped.map(({ name, table, target }) => ({
+      change: `${table}: no foreign key to ${target}, which is a reference table`,
+      statement: `alter table public.${table} drop constraint ${name}`,
+    })),
+    ...inOrder('reference').map(table => ({
+      change: `${table}: a reference table, on every node`,
+      statement: `select create_reference_table('public.${table}')`,
+    })),
+    ...inOrder('distributed').map(table => ({
+      change: `${table}: distributed by partner`,
+      statement: `select create_distributed_table('public.${table}', 'partner_id'${table === anchor ? '' : `, colocate_with => 'public.${anchor}'`})`,
+    })),
+  ]
 }
 
 // The table whose shards those of all others are beside.
@@ -65,7 +58,7 @@ const settings = [
   ['citus.allow_nested_distributed_execution', 'on', 'triggers look at other tables of the partner'],
 ] as const
 
-async function findObstacles(client: pg.ClientBase): Promise<Obstacle[]> {
+async function findObstacles(client: pg.ClientBase): Promise<string[]> {
   const { rows } = await client.query<{ hasExtension: boolean; hasCatalog: boolean }>(
     `select exists (select from pg_extension where extname = 'citus') as "hasExtension"`,
   )
@@ -130,14 +123,11 @@ function referredFirst(tables: string[], keys: ForeignKey[]): string[] {
   return ordered.filter(table => tables.includes(table))
 }
 
-/** The address of the tables was not changed, since something is in the way. */
-export class NotReady extends Error {}
-
 /**
  * Spreads the tables over the nodes, and then gives the rights that the nodes know. Continues where a run that was interrupted has arrived.
  * @param db connected as the owner, like `pool`
  * @param options.shards into how many shards the partners are divided; cannot be changed later without moving all rows
- * @throws NotReady with a sentence for each obstacle
+ * @throws Error like `planDistribution`
  */
 export async function distribute(
   db: Db,
@@ -146,8 +136,7 @@ export async function distribute(
   { shards, onStep = () => undefined }: { shards?: number; onStep?: (change: string) => void } = {},
 ): Promise<DistributionStep[]> {
   return await inTurn(pool, async client => {
-    const { obstacles, steps } = await planDistribution(client)
-    if (obstacles.length > 0) throw new NotReady(obstacles.join('\n'))
+    const steps = await planDistribution(client)
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
     if (shards !== undefined) await client.query(`set citus.shard_count = ${shards}`)
     for (const { change, statement } of steps) {

@@ -20,7 +20,7 @@ export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | unde
   if (error instanceof pg.DatabaseError) {
     // 25006: the server is read-only. 25P03: the server ended the transaction because this process had stalled.
     if (/^(25006|25P03|40|53|55P03|57014|57P03)/.test(error.code ?? '') || isOutdatedPlan(error)) return 'nothing-done'
-    return /^(08|57P)/.test(error.code ?? '') ? 'unknown' : undefined
+    return /^(08|57P)/.test(error.code ?? '') || isLostNode(error) ? 'unknown' : undefined
   }
   // A name with several addresses (`localhost`) gives an error that holds one error per address.
   const { code = '', message = '', syscall } = firstOf(error) as NodeJS.ErrnoException
@@ -30,6 +30,17 @@ export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | unde
   // Rolling back also fails on a broken connection, and hides the original error.
   const isBroken = /Connection terminated|not queryable|Client was closed|write EPIPE|read ECONNRESET/.test(message)
   return isBroken || /^(ECONNRESET|EPIPE|ETIMEDOUT)$/.test(code) ? 'unknown' : undefined
+}
+
+// A distributed PostgreSQL has no code of its own for a node that it lost: 58030 is the failure of a disk too, and XX000 any internal error.
+function isLostNode({ code, message }: pg.DatabaseError): boolean {
+  return (
+    code === '58030' ||
+    (code === 'XX000' &&
+      /connection marked as essential|server closed the connection unexpectedly|terminating connection|remote node/.test(
+        message,
+      ))
+  )
 }
 
 function firstOf(error: unknown): unknown {
@@ -68,5 +79,7 @@ export function isUniqueViolation(error: unknown): boolean {
 
 /** The name of the violated constraint; undefined for any other error. */
 export function brokenConstraint(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError && error.code?.startsWith('23') ? error.constraint : undefined
+  if (!(error instanceof pg.DatabaseError) || !error.code?.startsWith('23')) return undefined
+  // On a distributed PostgreSQL, the names of a shard end with its number.
+  return (error.constraint ?? /constraint "(\w+)"/.exec(error.message)?.[1])?.replace(/_[0-9]{6,}$/, '')
 }

@@ -28,7 +28,7 @@ import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../../src/tiers/terms.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
-import { citusUrl, createDistributed } from '../servers/citus.ts'
+import { citusUrl, createDistributed, dropDistributed } from '../servers/citus.ts'
 import type { ApiResponse, Call } from './api-response.ts'
 import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
@@ -264,6 +264,7 @@ export async function startHarness({
       await requestLog.close()
       await rm(erasures.journal, { force: true })
       await Promise.all([databases.close(), asOwner.close()])
+      if (citusUrl !== undefined) await dropDistributed(citusUrl, database)
     },
   }
 }

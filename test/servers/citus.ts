@@ -22,9 +22,7 @@ export async function createDistributed(url: string, database: string): Promise<
     await client.query('select pg_advisory_lock(1)')
     for (const role of [owner, app])
       await client.query(`do $$ begin create role ${role} login; exception when duplicate_object then null; end $$`)
-    const { rows } = await client.query<Node>(
-      `select nodename as host, nodeport as port, groupid = 0 as "isCoordinator" from pg_dist_node where noderole = 'primary'`,
-    )
+    const rows = await readNodes(client)
     for (const node of rows)
       await onNode(node, url, new URL(url).pathname.slice(1), async admin => {
         await admin.query(`set citus.enable_create_database_propagation = off; `)
@@ -57,6 +55,24 @@ export async function createDistributed(url: string, database: string): Promise<
   } finally {
     await db.destroy()
   }
+}
+
+/** Removes a database from every node. Each occupies a background worker there. */
+export async function dropDistributed(url: string, database: string): Promise<void> {
+  const main = new URL(url).pathname.slice(1)
+  const nodes = await withClient({ connectionString: url }, readNodes)
+  for (const node of nodes)
+    await onNode(node, url, main, async admin => {
+      await admin.query('set citus.enable_create_database_propagation = off')
+      await admin.query(`drop database ${database} with (force)`)
+    })
+}
+
+async function readNodes(client: pg.Client): Promise<Node[]> {
+  const { rows } = await client.query<Node>(
+    `select nodename as host, nodeport as port, groupid = 0 as "isCoordinator" from pg_dist_node where noderole = 'primary'`,
+  )
+  return rows
 }
 
 function addressOf(url: string, { user, database }: { user: string; database: string }): string {

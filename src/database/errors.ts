@@ -32,7 +32,7 @@ export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | unde
   return isBroken || /^(ECONNRESET|EPIPE|ETIMEDOUT)$/.test(code) ? 'unknown' : undefined
 }
 
-// A distributed PostgreSQL has no code of its own for a node that it lost: 58030 is the failure of a disk too, and XX000 any internal error.
+// Citus has no error code for a node that is lost: 58030 is the failure of a disk too, and XX000 any internal error.
 function isLostNode({ code, message }: pg.DatabaseError): boolean {
   return (
     code === '58030' ||

@@ -9,7 +9,7 @@ import { openDatabase } from '../open-database.ts'
 import { connect, connectFirst } from './connect.ts'
 import { sql } from './database.ts'
 import { outageOutcome } from './errors.ts'
-import { addressesOf } from './hosts.ts'
+import { addressesOf, BackOff, clientOf } from './hosts.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -90,6 +90,49 @@ test('a query on a host that hangs ends, although no other host accepts writes y
   expect(outageOutcome(await sql`select 1`.execute(db).catch((lost: unknown) => lost))).toBe('unknown')
 })
 
+test.each([
+  ['at most', 0, [250, 500, 1_000, 2_000, 2_000]],
+  ['at least', 1, [125, 250, 500, 1_000, 1_000]],
+])('an unreachable host is asked again after %s these waits, and at once after it has answered', (_, random, waits) => {
+  let now = 0
+  const backOff = new BackOff({ now: () => now, random: () => random })
+  for (const waitMs of waits) {
+    expect(backOff.isDue).toBe(true)
+    backOff.fail()
+    now += waitMs - 1
+    expect(backOff.isDue).toBe(false)
+    now += 1
+  }
+  backOff.fail()
+  backOff.reset()
+  expect(backOff.isDue).toBe(true)
+  backOff.fail()
+  now += waits[0] ?? 0
+  expect(backOff.isDue).toBe(true)
+})
+
+test('a search does not ask an unreachable host before its time, and a standby in every round', async () => {
+  const [down, standby] = [await startHost({ isDown: true }), await startHost({ isReadOnly: true })]
+  let now = 0
+  const addresses = [down.port, standby.port].map(
+    port => `postgres://${harness.user}@127.0.0.1:${port}/${harness.database}`,
+  )
+  const Client = clientOf(addresses, { now: () => now, random: () => 0 })
+  // A search has four rounds.
+  const searchAnew = async () => {
+    const before = standby.connections
+    await vi.waitFor(async () => {
+      await expect(new Client().connect()).rejects.toThrow('no host of the database accepts writes')
+      expect(standby.connections).toBeGreaterThan(before + 4)
+    }, 10_000)
+  }
+  await searchAnew()
+  expect(down.connections).toBe(1)
+  now += 250
+  await searchAnew()
+  expect(down.connections).toBe(2)
+})
+
 test('a start that every host refuses does not wait, and says why', async () => {
   const administrator = new pg.Client({ host: harness.host, user: harness.superuser, database: harness.database })
   await administrator.connect()
@@ -117,11 +160,16 @@ function connectTo(ports: number[]) {
   return databases
 }
 
-/** A host of the database, which passes everything on to the test's server until it is frozen. If it is read-only, so are its sessions. */
-async function startHost({ isReadOnly = false } = {}) {
+/** A host of the database, which passes everything on to the test's server until it is frozen. If it is read-only, so are its sessions. One that is down ends each connection. */
+async function startHost({ isReadOnly = false, isDown = false } = {}) {
   const sockets = new Set<net.Socket>()
-  const host = { port: 0, isReadOnly, isFrozen: false }
+  const host = { port: 0, isReadOnly, isFrozen: false, connections: 0 }
   const listener = net.createServer(near => {
+    host.connections += 1
+    if (isDown) {
+      near.destroy()
+      return
+    }
     const far = net.connect(`${harness.host}/.s.PGSQL.5432`)
     near.once('data', startup => {
       if (!host.isFrozen) far.write(host.isReadOnly ? asReadOnly(startup) : startup)

@@ -7,8 +7,11 @@ const limits = {
   answerMsMax: 1_000,
   // A frozen host, or one that is cut off, keeps its connections open: after this time they are looked at.
   checkMs: 2_000,
-  // How often a search asks each host.
+  // How often a search asks each host that answers.
   searchMs: 250,
+  // The longest wait before a host that was unreachable is asked again. It may be the only one that can accept writes: with the second in
+  // which it answers, that stays within the three seconds in which writes must be back after a failover.
+  backOffMsMax: 2_000,
 }
 
 /**
@@ -54,8 +57,8 @@ export function addressesOf(url: string): string[] {
  * Makes the class of clients that connect to the host that accepts writes, and lose their connection when another host takes over.
  * Without the latter, a connection to a host that hangs would stay open, and its query would wait for hours.
  */
-export function clientOf(addresses: readonly string[]): typeof pg.Client {
-  const primary = new Primary(addresses)
+export function clientOf(addresses: readonly string[], chance: Chance = real): typeof pg.Client {
+  const primary = new Primary(addresses.map(address => new Host(address, chance)))
   return class extends pg.Client {
     override connect(): Promise<pg.Client>
     override connect(callback: (error: Error | null, client?: pg.Client) => void): undefined
@@ -71,7 +74,79 @@ export function clientOf(addresses: readonly string[]): typeof pg.Client {
   }
 }
 
-type Host = { host: string; port: number; address: string }
+/** The time in milliseconds, and a random number from 0 to 1. Tests choose them. */
+type Chance = { now(): number; random(): number }
+const real: Chance = { now: () => performance.now(), random: Math.random }
+
+/** When to ask a host again that was unreachable: after exponentially longer waits, with up to half of each as jitter. */
+export class BackOff {
+  readonly #chance: Chance
+  #failures = 0
+  #dueAt = Number.NEGATIVE_INFINITY
+
+  constructor(chance: Chance) {
+    this.#chance = chance
+  }
+
+  get isDue(): boolean {
+    return this.#chance.now() >= this.#dueAt
+  }
+
+  /** Records that the host was unreachable. */
+  fail(): void {
+    const waitMs = Math.min(limits.backOffMsMax, limits.searchMs * 2 ** this.#failures)
+    this.#failures += 1
+    this.#dueAt = this.#chance.now() + waitMs * (1 - this.#chance.random() / 2)
+  }
+
+  /** Records that the host answered. */
+  reset(): void {
+    this.#failures = 0
+    this.#dueAt = Number.NEGATIVE_INFINITY
+  }
+}
+
+class Host {
+  readonly host: string
+  readonly port: number
+  readonly #address: string
+  readonly #backOff: BackOff
+  #probing: Promise<Host> | undefined
+
+  constructor(address: string, chance: Chance) {
+    const { host, port } = new pg.Client(address)
+    this.host = host
+    this.port = port
+    this.#address = address
+    this.#backOff = new BackOff(chance)
+  }
+
+  /**
+   * Asks whether the host accepts writes; who asks meanwhile gets the same answer.
+   * @returns undefined if it was unreachable a moment ago
+   * @throws if it does not accept writes
+   */
+  probe(): Promise<Host> | undefined {
+    if (this.#probing === undefined && !this.#backOff.isDue) return undefined
+    this.#probing ??= this.#ask().finally(() => {
+      this.#probing = undefined
+    })
+    return this.#probing
+  }
+
+  async #ask(): Promise<Host> {
+    try {
+      await requireWrites(this.#address)
+      this.#backOff.reset()
+      return this
+    } catch (error) {
+      // A standby, and a server that starts, may accept writes soon.
+      if (error instanceof NoPrimary || error instanceof pg.DatabaseError) this.#backOff.reset()
+      else this.#backOff.fail()
+      throw error
+    }
+  }
+}
 
 /** The host that accepts writes, and the connections to it. */
 class Primary {
@@ -80,13 +155,10 @@ class Primary {
   #known: Host | undefined
   #search: Promise<Host> | undefined
   #lost: NoPrimary | undefined
-  #timer: NodeJS.Timeout | undefined
+  #isWatching = false
 
-  constructor(addresses: readonly string[]) {
-    this.#hosts = addresses.map(address => {
-      const { host, port } = new pg.Client(address)
-      return { host, port, address }
-    })
+  constructor(hosts: readonly Host[]) {
+    this.#hosts = hosts
   }
 
   async connect(client: pg.Client, connect: () => Promise<pg.Client>): Promise<pg.Client> {
@@ -94,7 +166,7 @@ class Primary {
     this.#clients.set(client, host)
     client.once('end', () => this.#clients.delete(client))
     client.on('error', () => this.#doubt(host))
-    this.#schedule()
+    if (!this.#isWatching) void this.#watch()
     Object.assign(client, { host: host.host, port: host.port })
     try {
       await connect()
@@ -130,7 +202,7 @@ class Primary {
       if (error instanceof Error && outageOutcome(error) === undefined) refusal = error
     }
     for (let waitedMs = 0; waitedMs < limits.answerMsMax; waitedMs += limits.searchMs) {
-      for (const host of this.#hosts) probe(host).then(resolve, noteRefusal)
+      for (const host of this.#hosts) host.probe()?.then(resolve, noteRefusal)
       const host = await Promise.race([found, pause(limits.searchMs)])
       if (host !== undefined) return this.#adopt(host)
     }
@@ -150,27 +222,30 @@ class Primary {
   }
 
   /** Looks after the known host as long as there are connections. */
-  #schedule(): void {
-    if (this.#timer !== undefined) return
-    const check = async () => {
-      this.#timer = undefined
-      if (this.#clients.size === 0) return
-      const known = this.#known
-      const failure =
-        known &&
-        (await probe(known).then(
-          () => undefined,
-          error => error,
-        ))
-      if (known !== undefined && failure !== undefined) this.#doubt(known)
-      if (this.#known === undefined) {
-        await this.#find().catch(() => undefined)
-        // A host that refuses, for example because it has too many connections, may still answer on those.
-        if (failure instanceof Silence && this.#known === undefined) this.#disconnect(host => host === known)
-      }
-      this.#schedule()
+  async #watch(): Promise<void> {
+    const wait = async () =>
+      await pause(this.#known === undefined ? limits.searchMs : limits.checkMs, undefined, { ref: false })
+    this.#isWatching = true
+    await wait()
+    while (this.#clients.size > 0) {
+      await this.#check()
+      await wait()
     }
-    this.#timer = setTimeout(check, this.#known === undefined ? limits.searchMs : limits.checkMs).unref()
+    this.#isWatching = false
+  }
+
+  /** Finds another host if the known one fails. */
+  async #check(): Promise<void> {
+    const known = this.#known
+    const failure = await known?.probe()?.then(
+      () => undefined,
+      error => error,
+    )
+    if (known !== undefined && failure !== undefined) this.#doubt(known)
+    if (this.#known !== undefined) return
+    const found = await this.#find().catch(() => undefined)
+    // A host that refuses, for example because it has too many connections, may still answer on those.
+    if (found === undefined && failure instanceof Silence) this.#disconnect(host => host === known)
   }
 }
 
@@ -181,8 +256,8 @@ class Silence extends Unavailable {
 }
 
 /** @throws if the host does not accept writes */
-async function probe(host: Host): Promise<Host> {
-  const client = new pg.Client(host.address)
+async function requireWrites(address: string): Promise<void> {
+  const client = new pg.Client(address)
   // A frozen server accepts the connection, and then says nothing.
   let isSilent = false
   const timer = setTimeout(() => {
@@ -193,7 +268,6 @@ async function probe(host: Host): Promise<Host> {
   try {
     await client.connect()
     if (!(await acceptsWrites(client))) throw new NoPrimary()
-    return host
   } catch (error) {
     throw isSilent ? new Silence() : error
   } finally {

@@ -72,17 +72,18 @@ export async function scheduleTask(
   tx: Tx,
   { task, at, partnerId }: { task: TaskName; at: Date; partnerId?: string | undefined },
 ): Promise<void> {
-  const readOffset = sql<{
-    offsetMs: bigint
-  }>`select offset_ms from sandbox_clocks where partner_id = ${partnerId ?? null}`
-  // Where partners are on other nodes, the queue is not.
-  const isApart = lanesOf(tx) === 'partner'
-  const offset = isApart
-    ? sql`${(await readOffset.execute(tx)).rows[0]?.offsetMs ?? null}::bigint`
-    : sql`(${readOffset})`
+  const offset = partnerId === undefined ? sql`0` : await offsetOf(tx, partnerId)
   // Adding a job notifies the workers, and PostgreSQL serialises the commits of notifying transactions. A batch's short
   // lock timeout must not apply to that wait.
   await sql`
     select set_config('lock_timeout', '2s', true), graphile_worker.add_job(${task}, run_at => ${at}::timestamptz
       - coalesce(${offset}, 0) * interval '1 ms')`.execute(tx)
+}
+
+/** SQL of the offset of a partner's clock. Where partners are on other nodes than the queue, it is read first. */
+async function offsetOf(tx: Tx, partnerId: string) {
+  const read = sql<{ offsetMs: bigint }>`select offset_ms from sandbox_clocks where partner_id = ${partnerId}`
+  if (lanesOf(tx) === 'shared') return sql`(${read})`
+  const { rows } = await read.execute(tx)
+  return sql`${rows[0]?.offsetMs ?? null}::bigint`
 }

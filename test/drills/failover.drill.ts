@@ -5,7 +5,8 @@ import { createInterface } from 'node:readline'
 import { Skipped } from './drill.ts'
 import { missingRequirements } from './failover/requirements.ts'
 
-export const title = 'whichever way the primary is lost, nothing that was acknowledged is, and writes are back in time'
+export const title =
+  'whichever way the primary or the majority of etcd is lost, nothing that was acknowledged is, and writes are back in time'
 
 export async function run(say: (line: string) => void): Promise<void> {
   const missing = missingRequirements()

@@ -22,6 +22,8 @@ type Member = { name: string; role: 'leader' | 'sync_standby' | 'replica'; state
 /** Three machines with Patroni and PostgreSQL, three with etcd, and an HAProxy on the drill's. */
 export type Cluster = {
   machines: Machine[]
+  /** The machines of etcd. */
+  etcd: Machine[]
   /** How long Patroni's lease lasts. */
   ttlSeconds: number
   /** The addresses of a database: through HAProxy, and with all hosts. */
@@ -121,8 +123,10 @@ export async function createCluster({ folder, logs }: { folder: string; logs: st
     }
   }
 
+  const etcd: Machine[] = []
   for (const [name, address] of Object.entries(etcdAddresses)) {
     const machine = await createMachine(name, address)
+    etcd.push(machine)
     const data = path.join(folder, name)
     mkdirSync(data)
     own(data, 0o700)
@@ -139,6 +143,7 @@ export async function createCluster({ folder, logs }: { folder: string; logs: st
 
   return {
     machines,
+    etcd,
     ttlSeconds,
     addressOf,
     createDatabase: name => asSuperuser(`create database ${name} owner midmonth_owner`),

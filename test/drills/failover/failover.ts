@@ -14,14 +14,17 @@ import type { Machine } from './machines.ts'
 import { Pulse } from './pulse.ts'
 import { missingRequirements } from './requirements.ts'
 
-// Loses the primary of a cluster in four ways, each several times, while clients send requests and retry them: the cluster of
+// Loses the primary of a cluster in four ways, and the majority of etcd, each several times, while clients send requests and retry them: the cluster of
 // deploy/ha on three machines that are network namespaces, with one API behind HAProxy, and one API and the worker with all hosts
 // in DATABASE_URL. After each kind of loss all work is drained and audited. Nothing may be lost, duplicated or invented, an
-// outage is a 503 with retry-after, and writes are back within the lease of Patroni and three seconds.
+// outage is a 503 with retry-after, and writes are back within the lease of Patroni and three seconds, without a majority of etcd
+// within the same time after it is there again.
 
 type Fault = {
   strike(primary: Machine, cluster: Cluster): Promise<void>
   heal(primary: Machine, cluster: Cluster): void
+  /** Whether nothing can be written until it is healed. */
+  isOutage?: true
 }
 
 const faults: Record<string, Fault> = {
@@ -35,6 +38,15 @@ const faults: Record<string, Fault> = {
     heal: () => undefined,
   },
   cut: { strike: async primary => primary.cut(), heal: primary => primary.reconnect() },
+  majority: {
+    async strike(_, { etcd }) {
+      for (const machine of etcd.slice(1)) machine.cut()
+    },
+    heal(_, { etcd }) {
+      for (const machine of etcd.slice(1)) machine.reconnect()
+    },
+    isOutage: true,
+  },
 }
 
 const limits = {
@@ -69,6 +81,7 @@ mkdirSync(logs)
 // PostgreSQL runs as another user.
 chmodSync(folder, 0o755)
 const cluster = await createCluster({ folder, logs })
+const backMsMax = (cluster.ttlSeconds + limits.promotionSeconds) * 1_000
 let isSound = true
 try {
   for (const name of values.fault) isSound = (await drill(name)) && isSound
@@ -102,7 +115,7 @@ async function drill(name: string): Promise<boolean> {
     let areInTime = true
     try {
       for (let round = 1; round <= rounds; round++)
-        areInTime = (await strike(name, { fault, round, pulses, log, receiver })) && areInTime
+        areInTime = (await playRound(name, { fault, round, pulses, log, receiver })) && areInTime
     } finally {
       await Promise.all([end(), ...pulses.map(each => each.ended)])
     }
@@ -114,46 +127,87 @@ async function drill(name: string): Promise<boolean> {
   }
 }
 
-/** One round: the primary is lost, another one takes over, and the machine comes back. @returns whether writes were back in time */
-async function strike(
-  name: string,
-  {
-    fault,
-    round,
-    pulses,
-    log,
-    receiver,
-  }: { fault: Fault; round: number; pulses: Pulse[]; log: RequestRecord[]; receiver: { requests(): number } },
-): Promise<boolean> {
+type Round = { fault: Fault; round: number; pulses: Pulse[]; log: RequestRecord[]; receiver: { requests(): number } }
+
+/** One round of a fault, on a cluster that is whole. @returns whether writes were back in time */
+async function playRound(name: string, played: Round): Promise<boolean> {
   await cluster.whole()
   await sleep(limits.steadyMs)
+  const before = played.log.length
+  const { said, isInTime } = await (played.fault.isOutage ? outlast(played) : strike(played))
+  const during = played.log.slice(before)
+  console.log(
+    `${name} ${played.round}: ${said}; 503 ${sumOf(during, 'unavailable')}, ` +
+      `other server errors ${sumOf(during, 'serverErrors')}${isInTime ? '' : '  TOO LATE'}`,
+  )
+  return isInTime
+}
+
+/** The primary is lost, another one takes over, and the machine comes back. */
+async function strike({ fault, pulses, receiver }: Round): Promise<{ said: string; isInTime: boolean }> {
   const primary = await cluster.primary()
-  const before = log.length
   const at = Date.now()
   await fault.strike(primary, cluster)
-  const deadline = at + limits.roundMsMax
-  const isLate = () => Date.now() > deadline
+  const isLate = lateAfter(at)
   const successor = async () => await cluster.primary().catch(() => primary)
   while ((await successor()) === primary && !isLate()) await sleep(100)
-  const promotedAt = Date.now()
-  while (!pulses.every(each => each.hasBeatenSince(promotedAt)) && !isLate()) await sleep(50)
+  const workerMs = (await untilWorking({ pulses, receiver, since: Date.now(), isLate })) - at
+  await sleep(limits.steadyMs)
+  const pauses = pulses.map(each => ({ way: each.way, ms: each.longestPauseSince(at) }))
+  const said = `${primary.name} → ${(await successor()).name}; ${backInWords(pauses, workerMs)}`
+  const isInTime = !isLate() && pauses.every(({ ms }) => ms <= backMsMax)
+  fault.heal(primary, cluster)
+  return { said, isInTime }
+}
+
+/** Writes end with a fault, are refused while it lasts, and are back once it is healed. */
+async function outlast({ fault, pulses, log, receiver }: Round): Promise<{ said: string; isInTime: boolean }> {
+  const primary = await cluster.primary()
+  const struckAt = Date.now()
+  await fault.strike(primary, cluster)
+  const isEndless = lateAfter(struckAt)
+  const areRefused = () => !pulses.some(each => each.hasBeatenSince(Date.now() - limits.steadyMs))
+  while (!areRefused() && !isEndless()) await sleep(100)
+  const refusedAt = Date.now()
+  const unavailableBefore = sumOf(log, 'unavailable')
+  await sleep(limits.steadyMs)
+  // A primary without a lease must not acknowledge anything, and says so.
+  const wasRefused =
+    !pulses.some(each => each.hasBeatenSince(refusedAt)) && sumOf(log, 'unavailable') > unavailableBefore
+  fault.heal(primary, cluster)
+  const at = Date.now()
+  const isLate = lateAfter(at)
+  const workerMs = (await untilWorking({ pulses, receiver, since: at, isLate })) - at
+  const pauses = pulses.map(each => ({ way: each.way, ms: each.firstBeatAfter(at) }))
+  const refused = wasRefused ? 'writes refused' : 'WRITES NOT REFUSED'
+  const said = `${refused} after ${((refusedAt - struckAt) / 1_000).toFixed(1)} s; healed; ${backInWords(pauses, workerMs)}`
+  return { said, isInTime: wasRefused && !isLate() && pauses.every(({ ms }) => ms <= backMsMax) }
+}
+
+function lateAfter(at: number): () => boolean {
+  return () => Date.now() > at + limits.roundMsMax
+}
+
+/** Waits until each API and the worker write. @returns when they did, or it was too late */
+async function untilWorking({
+  pulses,
+  receiver,
+  since,
+  isLate,
+}: Pick<Round, 'pulses' | 'receiver'> & { since: number; isLate: () => boolean }): Promise<number> {
+  while (!pulses.every(each => each.hasBeatenSince(since)) && !isLate()) await sleep(50)
   const deliveries = receiver.requests()
   while (receiver.requests() <= deliveries && !isLate()) await sleep(50)
-  const workerMs = Date.now() - at
-  await sleep(limits.steadyMs)
-  const pauses = pulses.map(each => ({ way: each.way, seconds: each.longestPauseSince(at) / 1_000 }))
-  const secondsMax = cluster.ttlSeconds + limits.promotionSeconds
-  const isInTime = !isLate() && pauses.every(({ seconds }) => seconds <= secondsMax)
-  const during = log.slice(before)
-  const sum = (of: (record: RequestRecord) => number) => during.reduce((total, record) => total + of(record), 0)
-  console.log(
-    `${name} ${round}: ${primary.name} → ${(await successor()).name}; writes back after ` +
-      pauses.map(({ way, seconds }) => `${seconds.toFixed(1)} s (${way})`).join(', ') +
-      ` of at most ${secondsMax} s; worker ${(workerMs / 1_000).toFixed(1)} s; 503 ${sum(({ unavailable }) => unavailable)}, ` +
-      `other server errors ${sum(({ serverErrors }) => serverErrors)}${isInTime ? '' : '  TOO LATE'}`,
-  )
-  fault.heal(primary, cluster)
-  return isInTime
+  return Date.now()
+}
+
+function backInWords(pauses: { way: string; ms: number }[], workerMs: number): string {
+  const each = pauses.map(({ way, ms }) => `${(ms / 1_000).toFixed(1)} s (${way})`).join(', ')
+  return `writes back after ${each} of at most ${backMsMax / 1_000} s; worker ${(workerMs / 1_000).toFixed(1)} s`
+}
+
+function sumOf(records: readonly RequestRecord[], count: 'unavailable' | 'serverErrors'): number {
+  return records.reduce((total, record) => total + record[count], 0)
 }
 
 /** Finishes all work, and audits the database against what the clients were told. */
@@ -162,7 +216,7 @@ async function hasLostNothing(scene: Scene): Promise<boolean> {
   const findings = await settle(scene)
   const { counts, first } = findingsInWords(findings)
   const { log } = scene
-  const serverErrors = log.reduce((total, record) => total + record.serverErrors, 0)
+  const serverErrors = sumOf(log, 'serverErrors')
   const acknowledged = log.filter(({ answers: [answer] }) => answer !== undefined && answer.status < 300).length
   console.log(
     `${log.length} requests, ${acknowledged} acknowledged, ${serverErrors} server errors: ` +

@@ -29,6 +29,11 @@ export class Pulse {
     return Math.max(...times.slice(1).map((time, index) => time - (times[index] ?? 0)))
   }
 
+  /** How long after an instant the first later write was acknowledged, in milliseconds; Infinity if none was. */
+  firstBeatAfter(at: number): number {
+    return Math.min(...this.#beats.flatMap(({ sentAt, answeredAt }) => (sentAt > at ? [answeredAt - at] : [])))
+  }
+
   async #run({ api, partner, simulation }: { api: Process; partner: Partner; simulation: Simulation }): Promise<void> {
     const beating: Promise<void>[] = []
     for (let count = 1; !simulation.isOver(); count++) {

@@ -143,7 +143,7 @@ function formOfSettings(): string[] {
     '  byDefault: PartnerSettings[keyof PartnerSettings]',
     '}',
     '',
-    `export const partnerSettingFields: PartnerSettingField[] = ${JSON.stringify(fields, null, 2)}`,
+    `export const partnerSettingFields: PartnerSettingField[] = ${rowsOf(fields)}`,
   ]
 }
 
@@ -169,8 +169,12 @@ function formOfTerms(): string[] {
     '  ifNull?: string',
     '}',
     '',
-    `export const tierTermFields: TierTermField[] = ${JSON.stringify(fields, null, 2)}`,
+    `export const tierTermFields: TierTermField[] = ${rowsOf(fields)}`,
   ]
+}
+
+function rowsOf(fields: object[]): string {
+  return `[\n${fields.map(field => `  ${JSON.stringify(field)},\n`).join('')}]`
 }
 
 /** Exports the values of an enum as an array. */
@@ -254,7 +258,7 @@ function operations(document: Document): string {
     "import type { Call, CallOptions, List } from '../call.ts'",
     "import type { Operation } from '../client.ts'",
     "import type { FileSource } from '../files.ts'",
-    `import type {\n${imported.map(name => `  ${name},\n`).join('')}} from './schemas.ts'`,
+    `import type { ${imported.join(', ')} } from './schemas.ts'`,
     '',
     operationTable(calls),
     interfaceOf('Resources', treeOf(calls)),
@@ -626,11 +630,12 @@ function errors(document: Document): string {
   return [
     heading,
     "import { ApiError, type ErrorResponse } from '../errors.ts'",
-    `import type {\n${codes.map(code => `  ${code}Issue,\n`).join('')}} from './schemas.ts'`,
+    `import type { ${codes.map(code => `${code}Issue`).join(', ')} } from './schemas.ts'`,
     '',
     ...codes.map(
-      code => `export class ${classOf(code)} extends ApiError<${code}Issue> {\n  declare readonly code: '${code}'\n}\n`,
+      code => `export class ${classOf(code)} extends ApiError<${code}Issue> { declare readonly code: '${code}' }`,
     ),
+    '',
     '/** An error of a known code. Narrow it by `code`. */',
     `export type KnownApiError =${codes.map(code => `\n  | ${classOf(code)}`).join('')}`,
     '',

@@ -1991,134 +1991,21 @@ export type PartnerSettingField = {
 }
 
 export const partnerSettingFields: PartnerSettingField[] = [
-  {
-    "name": "country",
-    "group": "Place",
-    "kind": "country",
-    "label": "Country",
-    "note": "Two letters; used for phone numbers without a country code",
-    "byDefault": "GB"
-  },
-  {
-    "name": "timeZone",
-    "group": "Place",
-    "kind": "zone",
-    "label": "Time zone",
-    "note": "Used for calendar days, for example Europe/London",
-    "byDefault": "Europe/London"
-  },
-  {
-    "name": "cycleSchedule",
-    "group": "Pay cycles",
-    "kind": "choice",
-    "label": "Cycle length",
-    "choices": {
-      "weekly": "One week",
-      "two_weekly": "Two weeks",
-      "four_weekly": "Four weeks",
-      "semi_monthly": "Half a month",
-      "monthly": "One month"
-    },
-    "byDefault": "monthly"
-  },
-  {
-    "name": "cycleAnchor",
-    "group": "Pay cycles",
-    "kind": "day",
-    "label": "Cycle start date",
-    "note": "For a monthly cycle, from the 1st to the 28th",
-    "byDefault": "2024-01-01"
-  },
-  {
-    "name": "shortfallPolicy",
-    "group": "Pay cycles",
-    "kind": "choice",
-    "label": "Shortfalls in deductions",
-    "choices": {
-      "carry": "Shortfall: carry over",
-      "write_off": "Shortfall: write off"
-    },
-    "byDefault": "carry"
-  },
-  {
-    "name": "graceMinutes",
-    "group": "Withdrawals",
-    "kind": "number",
-    "label": "Grace period of pay runs",
-    "unit": "minutes",
-    "byDefault": 10
-  },
-  {
-    "name": "intentMinutes",
-    "group": "Withdrawals",
-    "kind": "number",
-    "label": "Intent validity",
-    "unit": "minutes",
-    "byDefault": 15
-  },
-  {
-    "name": "holdSeconds",
-    "group": "Withdrawals",
-    "kind": "number",
-    "label": "Cancellation period of withdrawals",
-    "unit": "seconds",
-    "byDefault": 30
-  },
-  {
-    "name": "remittanceText",
-    "group": "Withdrawals",
-    "kind": "text",
-    "label": "Text on bank statements",
-    "note": "On SEPA payments: letters without accents, digits, spaces and / - ? : ( ) . , ' +",
-    "byDefault": ""
-  },
-  {
-    "name": "autoActivate",
-    "group": "Members",
-    "kind": "switch",
-    "label": "Activate members when invited",
-    "byDefault": false
-  },
-  {
-    "name": "offboardReviewPercent",
-    "group": "Members",
-    "kind": "number",
-    "label": "Offboarding per import without approval",
-    "note": "An import that would offboard more needs approval",
-    "unit": "% of the members",
-    "byDefault": 10
-  },
-  {
-    "name": "reviewDays",
-    "group": "Members",
-    "kind": "number",
-    "label": "Reject imports awaiting approval after",
-    "unit": "days",
-    "byDefault": 14
-  },
-  {
-    "name": "metadataInEvents",
-    "group": "Events",
-    "kind": "switch",
-    "label": "Include metadata in events",
-    "byDefault": false
-  },
-  {
-    "name": "requestsPerSecond",
-    "group": "Requests",
-    "kind": "number",
-    "label": "Sustained rate",
-    "unit": "requests per second",
-    "byDefault": 100
-  },
-  {
-    "name": "requestsBurst",
-    "group": "Requests",
-    "kind": "number",
-    "label": "Burst",
-    "unit": "requests",
-    "byDefault": 200
-  }
+  {"name":"country","group":"Place","kind":"country","label":"Country","note":"Two letters; used for phone numbers without a country code","byDefault":"GB"},
+  {"name":"timeZone","group":"Place","kind":"zone","label":"Time zone","note":"Used for calendar days, for example Europe/London","byDefault":"Europe/London"},
+  {"name":"cycleSchedule","group":"Pay cycles","kind":"choice","label":"Cycle length","choices":{"weekly":"One week","two_weekly":"Two weeks","four_weekly":"Four weeks","semi_monthly":"Half a month","monthly":"One month"},"byDefault":"monthly"},
+  {"name":"cycleAnchor","group":"Pay cycles","kind":"day","label":"Cycle start date","note":"For a monthly cycle, from the 1st to the 28th","byDefault":"2024-01-01"},
+  {"name":"shortfallPolicy","group":"Pay cycles","kind":"choice","label":"Shortfalls in deductions","choices":{"carry":"Shortfall: carry over","write_off":"Shortfall: write off"},"byDefault":"carry"},
+  {"name":"graceMinutes","group":"Withdrawals","kind":"number","label":"Grace period of pay runs","unit":"minutes","byDefault":10},
+  {"name":"intentMinutes","group":"Withdrawals","kind":"number","label":"Intent validity","unit":"minutes","byDefault":15},
+  {"name":"holdSeconds","group":"Withdrawals","kind":"number","label":"Cancellation period of withdrawals","unit":"seconds","byDefault":30},
+  {"name":"remittanceText","group":"Withdrawals","kind":"text","label":"Text on bank statements","note":"On SEPA payments: letters without accents, digits, spaces and / - ? : ( ) . , ' +","byDefault":""},
+  {"name":"autoActivate","group":"Members","kind":"switch","label":"Activate members when invited","byDefault":false},
+  {"name":"offboardReviewPercent","group":"Members","kind":"number","label":"Offboarding per import without approval","note":"An import that would offboard more needs approval","unit":"% of the members","byDefault":10},
+  {"name":"reviewDays","group":"Members","kind":"number","label":"Reject imports awaiting approval after","unit":"days","byDefault":14},
+  {"name":"metadataInEvents","group":"Events","kind":"switch","label":"Include metadata in events","byDefault":false},
+  {"name":"requestsPerSecond","group":"Requests","kind":"number","label":"Sustained rate","unit":"requests per second","byDefault":100},
+  {"name":"requestsBurst","group":"Requests","kind":"number","label":"Burst","unit":"requests","byDefault":200},
 ]
 
 export type TierTermField = {
@@ -2136,81 +2023,14 @@ export type TierTermField = {
 }
 
 export const tierTermFields: TierTermField[] = [
-  {
-    "name": "feeFixed",
-    "line": "fee",
-    "kind": "amount",
-    "label": "Fee",
-    "byDefault": 0
-  },
-  {
-    "name": "feeBps",
-    "line": "fee",
-    "kind": "basisPoints",
-    "label": "Plus basis points",
-    "note": "Of the amount; 100 basis points are 1 %",
-    "byDefault": 0
-  },
-  {
-    "name": "feeMin",
-    "line": "bounds of the fee",
-    "kind": "amount",
-    "label": "Minimum fee",
-    "ifNull": "–"
-  },
-  {
-    "name": "feeMax",
-    "line": "bounds of the fee",
-    "kind": "amount",
-    "label": "Maximum fee",
-    "ifNull": "–"
-  },
-  {
-    "name": "feePayer",
-    "line": "payer",
-    "kind": "choice",
-    "label": "Who pays the fee",
-    "choices": {
-      "member": "The member",
-      "employer": "The employer"
-    },
-    "byDefault": "member"
-  },
-  {
-    "name": "lowerLimit",
-    "line": "limits",
-    "kind": "amount",
-    "label": "Minimum withdrawal"
-  },
-  {
-    "name": "upperLimit",
-    "line": "limits",
-    "kind": "amount",
-    "label": "Maximum withdrawal"
-  },
-  {
-    "name": "withdrawalsPerDay",
-    "line": "counts",
-    "kind": "count",
-    "label": "Withdrawals per day",
-    "ifNull": "No limit"
-  },
-  {
-    "name": "withdrawalsPerCycle",
-    "line": "counts",
-    "kind": "count",
-    "label": "Withdrawals per cycle",
-    "ifNull": "No limit"
-  },
-  {
-    "name": "payoutSpeed",
-    "line": "speed",
-    "kind": "choice",
-    "label": "Payout speed",
-    "choices": {
-      "standard": "In the next batch",
-      "instant": "Instantly"
-    },
-    "ifNull": "Default of the bank"
-  }
+  {"name":"feeFixed","line":"fee","kind":"amount","label":"Fee","byDefault":0},
+  {"name":"feeBps","line":"fee","kind":"basisPoints","label":"Plus basis points","note":"Of the amount; 100 basis points are 1 %","byDefault":0},
+  {"name":"feeMin","line":"bounds of the fee","kind":"amount","label":"Minimum fee","ifNull":"–"},
+  {"name":"feeMax","line":"bounds of the fee","kind":"amount","label":"Maximum fee","ifNull":"–"},
+  {"name":"feePayer","line":"payer","kind":"choice","label":"Who pays the fee","choices":{"member":"The member","employer":"The employer"},"byDefault":"member"},
+  {"name":"lowerLimit","line":"limits","kind":"amount","label":"Minimum withdrawal"},
+  {"name":"upperLimit","line":"limits","kind":"amount","label":"Maximum withdrawal"},
+  {"name":"withdrawalsPerDay","line":"counts","kind":"count","label":"Withdrawals per day","ifNull":"No limit"},
+  {"name":"withdrawalsPerCycle","line":"counts","kind":"count","label":"Withdrawals per cycle","ifNull":"No limit"},
+  {"name":"payoutSpeed","line":"speed","kind":"choice","label":"Payout speed","choices":{"standard":"In the next batch","instant":"Instantly"},"ifNull":"Default of the bank"},
 ]

@@ -41,7 +41,7 @@ export const startCommand = new Command('start')
     void import('../src/app.ts')
     let stop: () => Promise<void> = async () => undefined
     try {
-      const database = await openDatabase(settings, log)
+      const database = await openDatabase(settings, log, { isServing: true })
       const { db } = database
       stop = database.close
       // When the API and the worker are separate processes, the operator migrates first.

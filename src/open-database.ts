@@ -50,6 +50,7 @@ export type Database = Databases & {
  * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
  * @param options.restored the embedded database to recover instead, in a separate folder
  * @param options.isStarting whether connecting may take a minute; false for a command that reports whether the database answers
+ * @param options.isServing whether the process will serve, and so looks longer for a pooler that shares sessions
  * @throws Error with a message for the operator
  */
 export async function openDatabase(
@@ -60,7 +61,8 @@ export async function openDatabase(
     mayCreate = true,
     restored,
     isStarting = true,
-  }: { as?: 'app' | 'owner'; mayCreate?: boolean; restored?: Restored; isStarting?: boolean } = {},
+    isServing = false,
+  }: { as?: 'app' | 'owner'; mayCreate?: boolean; restored?: Restored; isStarting?: boolean; isServing?: boolean } = {},
 ): Promise<Database> {
   if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
@@ -85,7 +87,7 @@ export async function openDatabase(
   }
   try {
     await connectFirst(databases.pool, log)
-    if (embedded === undefined) await requireOwnSessions(databases.pool)
+    if (embedded === undefined) await requireOwnSessions(databases.pool, { isThorough: isServing || as === 'owner' })
     await requireDurability(databases.db)
     const { MIDMONTH_LANES: lanes } = settings
     databases.useLanes(lanes !== 'auto' ? lanes : (await isSpread(databases.pool)) ? 'partner' : 'shared')

@@ -2,14 +2,15 @@ import type pg from 'pg'
 
 // An idle pooler shows itself in the first round: it gives out the session that was given back last, or the one that was given back
 // first. A busy one gives out any, and would have to give each connection the same one each time.
-const roundsMax = 3
+const thoroughRounds = 3
 
 /**
  * Rejects a pooler that shares sessions between connections, such as PgBouncer in transaction mode: time-outs, prepared statements and
  * LISTEN would be lost, and be found on the connections of others.
+ * @param options.isThorough false for a command, which must not wait for the rounds that only a busy pooler needs
  * @throws with a sentence for the operator
  */
-export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
+export async function requireOwnSessions(pool: pg.Pool, { isThorough = true } = {}): Promise<void> {
   const clients: pg.PoolClient[] = []
   try {
     // One after the other: if the second is refused, the first is released.
@@ -18,7 +19,7 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
     const second = await pool.connect()
     clients.push(second)
     const owners = new Map<number, pg.PoolClient>()
-    for (let round = 1; round <= roundsMax; round++) {
+    for (let round = 1; round <= (isThorough ? thoroughRounds : 1); round++) {
       for (const client of [first, first, second]) {
         const { pid, timeOut } = await sessionOf(client)
         const owner = owners.get(pid) ?? client

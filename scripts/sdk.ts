@@ -80,7 +80,7 @@ export function operatorClient(document: Document, ofPartners: Document): string
     '',
     `export type { ${shared.join(', ')} }`,
     '',
-    ...own,
+    grouped(own),
     operationTable(calls),
     // The rest is in the reference.
     interfaceOf('OperatorOperations', treeOf(calls)).replace(/^ *\/\*\*\n *\* (.*)\n[\s\S]*?\*\/\n/gm, '  /** $1 */\n'),
@@ -184,6 +184,11 @@ function valuesOf({ components }: Document, { type, name }: { type: string; name
   return [`export const ${name} = ${JSON.stringify(values)} as const satisfies ${type}[]`, '']
 }
 
+/** Types of one line stand together. */
+function grouped(types: string[]): string {
+  return types.join('\n').replace(/^(export type .*[^{])\n\n(?=export type .*[^{]\n)/gm, '$1\n')
+}
+
 function typesOf({ components }: Document): string[] {
   return Object.entries(components.schemas).map(
     ([name, schema]) => `${comment(schema)}export type ${name} = ${typeOf(schema)}\n`,
@@ -202,7 +207,7 @@ function schemas(document: Document): string {
   const deliveries = Object.values(document.webhooks).map(({ post }) => typeOf(bodyOf(document, post)?.json ?? {}))
   return [
     heading,
-    ...typesOf(document),
+    grouped(typesOf(document)),
     '/** The body of a webhook. Narrow it by `type`; new types may be added. */',
     `export type WebhookEvent =${deliveries.map(each => `\n  | ${each}`).join('')}`,
     '',
@@ -559,6 +564,8 @@ function typeOfOne(type: string, schema: Schema): string {
   }
 }
 
+const lineMax = 100
+
 function typeOfObject({ properties = {}, required = [], additionalProperties }: Schema): string {
   const fields = Object.entries(properties).map(([name, schema]) => {
     const isRequired = required.includes(name)
@@ -566,6 +573,8 @@ function typeOfObject({ properties = {}, required = [], additionalProperties }: 
     const type = typeOf(schema)
     return `${comment(schema)}${key}${isRequired ? '' : '?'}: ${isRequired ? type : `${type} | undefined`}\n`
   })
+  const inOneLine = `{ ${fields.map(field => field.trimEnd()).join('; ')} }`
+  if (fields.length > 0 && !inOneLine.includes('\n') && inOneLine.length < lineMax) return inOneLine
   if (fields.length > 0) return `{\n${fields.join('').replace(/^(?=.)/gm, '  ')}}`
   return typeof additionalProperties === 'object' ? `Record<string, ${typeOf(additionalProperties)}>` : 'object'
 }

@@ -38,10 +38,7 @@ export type AccountDifference = {
   reason: string
 }
 
-export type AffectedMembers = {
-  members: number
-  total: Money
-}
+export type AffectedMembers = { members: number; total: Money }
 
 export type ApiKey = {
   id: ApiKeyId
@@ -122,10 +119,7 @@ export type AuditEntry = {
 }
 
 export type AuditEntryId = `aud_${string}`
-
-export type Backup = {
-  at: Instant
-}
+export type Backup = { at: Instant }
 
 /** With `attach` and `give_back`: the amount that the bank kept from a return, took beside a payment, or deducted from it. The money and the charge must add up to exactly the payment. If the operator bears it, the decision takes two people. */
 export type BankCharge = {
@@ -136,7 +130,6 @@ export type BankCharge = {
 
 /** The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB. */
 export type BankFile = string
-
 export type BankFileId = `bf_${string}`
 
 export type BatchPayment = {
@@ -183,12 +176,7 @@ export type ClosingByText = {
 export type Currency = 'AED' | 'AFN' | 'ALL' | 'AMD' | 'ANG' | 'AOA' | 'ARS' | 'AUD' | 'AWG' | 'AZN' | 'BAM' | 'BBD' | 'BDT' | 'BGN' | 'BHD' | 'BIF' | 'BMD' | 'BND' | 'BOB' | 'BOV' | 'BRL' | 'BSD' | 'BTN' | 'BWP' | 'BYN' | 'BZD' | 'CAD' | 'CDF' | 'CHE' | 'CHF' | 'CHW' | 'CLF' | 'CLP' | 'CNY' | 'COP' | 'COU' | 'CRC' | 'CUC' | 'CUP' | 'CVE' | 'CZK' | 'DJF' | 'DKK' | 'DOP' | 'DZD' | 'EGP' | 'ERN' | 'ETB' | 'EUR' | 'FJD' | 'FKP' | 'GBP' | 'GEL' | 'GHS' | 'GIP' | 'GMD' | 'GNF' | 'GTQ' | 'GYD' | 'HKD' | 'HNL' | 'HRK' | 'HTG' | 'HUF' | 'IDR' | 'ILS' | 'INR' | 'IQD' | 'IRR' | 'ISK' | 'JMD' | 'JOD' | 'JPY' | 'KES' | 'KGS' | 'KHR' | 'KMF' | 'KPW' | 'KRW' | 'KWD' | 'KYD' | 'KZT' | 'LAK' | 'LBP' | 'LKR' | 'LRD' | 'LSL' | 'LYD' | 'MAD' | 'MDL' | 'MGA' | 'MKD' | 'MMK' | 'MNT' | 'MOP' | 'MRU' | 'MUR' | 'MVR' | 'MWK' | 'MXN' | 'MXV' | 'MYR' | 'MZN' | 'NAD' | 'NGN' | 'NIO' | 'NOK' | 'NPR' | 'NZD' | 'OMR' | 'PAB' | 'PEN' | 'PGK' | 'PHP' | 'PKR' | 'PLN' | 'PYG' | 'QAR' | 'RON' | 'RSD' | 'RUB' | 'RWF' | 'SAR' | 'SBD' | 'SCR' | 'SDG' | 'SEK' | 'SGD' | 'SHP' | 'SLL' | 'SOS' | 'SRD' | 'SSP' | 'STN' | 'SVC' | 'SYP' | 'SZL' | 'THB' | 'TJS' | 'TMT' | 'TND' | 'TOP' | 'TRY' | 'TTD' | 'TWD' | 'TZS' | 'UAH' | 'UGX' | 'USD' | 'USN' | 'UYI' | 'UYU' | 'UYW' | 'UZS' | 'VES' | 'VND' | 'VUV' | 'WST' | 'XAF' | 'XAG' | 'XAU' | 'XBA' | 'XBB' | 'XBC' | 'XBD' | 'XCD' | 'XDR' | 'XOF' | 'XPD' | 'XPF' | 'XPT' | 'XSU' | 'XTS' | 'XUA' | 'XXX' | 'YER' | 'ZAR' | 'ZMW' | 'ZWL'
 
 /** The first row that breaks the rule. */
-export type Disagreement = {
-  partnerId: string
-  subject: string
-  expected: string
-  found: string
-}
+export type Disagreement = { partnerId: string; subject: string; expected: string; found: string }
 
 export type EarlyClosing = {
   /** Why. */
@@ -240,11 +228,7 @@ export type ExceptionsClosed = {
   keptCount: number
 }
 
-export type ExportedFile = {
-  name: string
-  sha256: string
-  valueDate: string
-}
+export type ExportedFile = { name: string; sha256: string; valueDate: string }
 
 export type FeeLine = {
   day: string
@@ -353,10 +337,7 @@ export type FloatsAfterMovement = {
   accountDays: AccountDay[]
 }
 
-export type GivenUpTask = {
-  task: string
-  count: number
-}
+export type GivenUpTask = { task: string; count: number }
 
 export type ImportedFile = {
   fileId: BankFileId
@@ -509,10 +490,7 @@ export type InvoiceNote = {
   note: string
 }
 
-export type InvoicePaid = {
-  reference: string
-  on: string
-}
+export type InvoicePaid = { reference: string; on: string }
 
 export type InvoicePayment = {
   /** The reference of the transfer. */
@@ -541,24 +519,9 @@ export type InvoiceSummary = {
   paid: InvoicePaid | null
 }
 
-export type Invoices = {
-  invoices: InvoiceSummary[]
-  total: ListTotal
-  skip: PageSkip
-  take: PageTake
-}
-
-export type KeyCounts = {
-  valid: number
-  expired: number
-  revoked: number
-}
-
-export type LedgerCheck = {
-  name: string
-  rule: string
-  disagreement: Disagreement | null
-}
+export type Invoices = { invoices: InvoiceSummary[]; total: ListTotal; skip: PageSkip; take: PageTake }
+export type KeyCounts = { valid: number; expired: number; revoked: number }
+export type LedgerCheck = { name: string; rule: string; disagreement: Disagreement | null }
 
 export type LedgerVerification = {
   id: LedgerVerificationId
@@ -575,10 +538,7 @@ export type LedgerVerification = {
 }
 
 export type LedgerVerificationId = `lv_${string}`
-
-export type LedgerVerifications = {
-  verifications: LedgerVerification[]
-}
+export type LedgerVerifications = { verifications: LedgerVerification[] }
 
 export type ListedMemberJob = {
   id: MemberJobId
@@ -624,18 +584,8 @@ export type LoggedRequest = {
   resourceId: string | null
 }
 
-export type LowFloat = {
-  partnerId: PartnerId
-  lowSince: Instant | null
-  free: SignedMoney
-  floor: Money
-}
-
-export type MemberEffect = {
-  memberId: MemberId
-  before: Money
-  after: Money
-}
+export type LowFloat = { partnerId: PartnerId; lowSince: Instant | null; free: SignedMoney; floor: Money }
+export type MemberEffect = { memberId: MemberId; before: Money; after: Money }
 
 export type MemberStanding = {
   /** The available balance. */
@@ -671,9 +621,7 @@ export type NewApiKey = {
 }
 
 /** `at` is when the backup began, by default now. */
-export type NewBackup = {
-  at?: GivenInstant | undefined
-}
+export type NewBackup = { at?: GivenInstant | undefined }
 
 export type NewInvoice = {
   currency: Currency
@@ -681,10 +629,7 @@ export type NewInvoice = {
   month?: string | undefined
 }
 
-export type NewPartner = {
-  name: string
-  settings?: PartnerSettingsChange | undefined
-}
+export type NewPartner = { name: string; settings?: PartnerSettingsChange | undefined }
 
 export type NewPayoutRule = {
   rail: string
@@ -695,9 +640,7 @@ export type NewPayoutRule = {
 }
 
 /** `recoveredUntil` is the last commit that the backup has. */
-export type NewRestore = {
-  recoveredUntil?: GivenInstant | undefined
-}
+export type NewRestore = { recoveredUntil?: GivenInstant | undefined }
 
 export type NewTierTerms = {
   currency: Currency
@@ -717,11 +660,7 @@ export type NewTierTerms = {
   payoutSpeed: 'standard' | 'instant' | null
 }
 
-export type OpenPayCycle = {
-  id: PayCycleId
-  startDate: string
-  endDate: string
-}
+export type OpenPayCycle = { id: PayCycleId; startDate: string; endDate: string }
 
 export type OperatorTier = {
   name: string
@@ -744,9 +683,7 @@ export type OperatorTier = {
   payoutSpeed: 'standard' | 'instant' | null
 }
 
-export type OperatorTiers = {
-  tiers: OperatorTier[]
-}
+export type OperatorTiers = { tiers: OperatorTier[] }
 
 export type Partner = {
   id: PartnerId
@@ -853,12 +790,7 @@ export type PartnerSummary = {
   timeZone: string
 }
 
-export type Partners = {
-  partners: PartnerSummary[]
-  total: number
-  skip: number
-  take: number
-}
+export type Partners = { partners: PartnerSummary[]; total: number; skip: number; take: number }
 
 export type Payee = {
   accountHolder: string
@@ -1210,9 +1142,7 @@ export type RailHold = {
   reason: string | null
 }
 
-export type Rails = {
-  rails: Rail[]
-}
+export type Rails = { rails: Rail[] }
 
 export type ReasonGiven = {
   /** For the audit log. Must not contain personal data. */
@@ -1241,11 +1171,7 @@ export type Removal = {
   count: number
 }
 
-export type RemovedPayment = {
-  partnerId: PartnerId
-  withdrawalId: WithdrawalId
-  batchId: PayoutBatchId
-}
+export type RemovedPayment = { partnerId: PartnerId; withdrawalId: WithdrawalId; batchId: PayoutBatchId }
 
 export type Restore = {
   detectedAt: Instant
@@ -1262,10 +1188,7 @@ export type Resumption = {
 }
 
 /** With `returned`: the entry by which the money arrived. */
-export type ReturnCredit = {
-  bookedOn: string
-  amount: Money
-}
+export type ReturnCredit = { bookedOn: string; amount: Money }
 
 export type Revenue = {
   currency: Currency
@@ -1283,10 +1206,7 @@ export type Revenue = {
   paid: SignedMoney
 }
 
-export type RevenueAfterMovement = {
-  movement: RecordedMovement
-  revenue: Revenue[]
-}
+export type RevenueAfterMovement = { movement: RecordedMovement; revenue: Revenue[] }
 
 export type RevenueMovement = {
   amount: Money
@@ -1294,15 +1214,9 @@ export type RevenueMovement = {
   reference: string
 }
 
-export type Revenues = {
-  revenue: Revenue[]
-}
-
+export type Revenues = { revenue: Revenue[] }
 export type Scope = 'members:read' | 'members:write' | 'pay:read' | 'pay:write'
-
-export type SettledProposal = {
-  subject: string
-}
+export type SettledProposal = { subject: string }
 
 export type SettlementDue = {
   payCycleId: PayCycleId
@@ -1362,21 +1276,9 @@ export type StatusDatabase = {
   schema: string
 }
 
-export type StatusPayouts = {
-  held: UnfinishedWithdrawals
-  submitted: UnfinishedWithdrawals
-}
-
-export type StatusQueue = {
-  due: number
-  oldestDueAt: Instant | null
-  givenUp: GivenUpTask[]
-}
-
-export type StatusRail = {
-  name: string
-  currency: Currency
-}
+export type StatusPayouts = { held: UnfinishedWithdrawals; submitted: UnfinishedWithdrawals }
+export type StatusQueue = { due: number; oldestDueAt: Instant | null; givenUp: GivenUpTask[] }
+export type StatusRail = { name: string; currency: Currency }
 
 export type StatusWorker = {
   id: string
@@ -1387,12 +1289,7 @@ export type StatusWorker = {
   isAlive: boolean
 }
 
-export type StoppedPartner = {
-  id: PartnerId
-  name: string
-  paused: PartnerStop | null
-  suspended: PartnerStop | null
-}
+export type StoppedPartner = { id: PartnerId; name: string; paused: PartnerStop | null; suspended: PartnerStop | null }
 
 export type TierHistory = {
   name: string
@@ -1404,10 +1301,7 @@ export type TierHistory = {
   versions: TierVersion[]
 }
 
-export type TierMembers = {
-  active: number
-  invited: number
-}
+export type TierMembers = { active: number; invited: number }
 
 export type TierPreview = {
   /** Whether the terms differ from those in force. */
@@ -1445,11 +1339,7 @@ export type TierVersion = {
   until: Instant | null
 }
 
-export type UnfinishedWithdrawals = {
-  count: number
-  oldest: Instant | null
-  stuck: number
-}
+export type UnfinishedWithdrawals = { count: number; oldest: Instant | null; stuck: number }
 
 export type WithdrawalDelivery = {
   webhookId: WebhookId
@@ -1485,12 +1375,7 @@ export type WithdrawalHistory = {
 /** How its intent was decided. */
 export type WithdrawalIntentExplanation = {
   withdrawalIntentId: WithdrawalIntentId
-  inputs: {
-    memberId: MemberId
-    payCycleId: PayCycleId
-    amount: Money
-    createdAt: Instant
-  }
+  inputs: { memberId: MemberId; payCycleId: PayCycleId; amount: Money; createdAt: Instant }
   /** The version of the tier in force when the intent was created. */
   tier: {
     name: string
@@ -1511,11 +1396,7 @@ export type WithdrawalIntentExplanation = {
     payoutSpeed: 'standard' | 'instant' | null
   }
   /** The rules in the order in which they were applied, each with its result. */
-  rules: {
-    rule: WithdrawalRule
-    amount: Money
-    because: string
-  }[]
+  rules: { rule: WithdrawalRule; amount: Money; because: string }[]
   result: {
     /** The part of the fee that the member pays. */
     fee: Money
@@ -1530,10 +1411,7 @@ export type WithdrawalTimelineStep = {
   at: Instant
   reason: WithdrawalReason
   /** Who caused it, if it was a decision: who cancelled the withdrawal, or removed its payment from a batch. Only users have names; users of a partner do not see those of operators. */
-  actor: {
-    kind: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker'
-    name: string | null
-  } | null
+  actor: { kind: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker'; name: string | null } | null
   /** For `submitted`: the end-to-end reference of the payment at the bank. */
   paymentReference: string | null
   /** The lines of the member’s statement that it was booked by, oldest first. Empty for users who may not read statements. */

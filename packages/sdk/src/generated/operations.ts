@@ -243,12 +243,7 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-    }, options?: CallOptions): List<MemberWithdrawals, {
-      amount: Money
-      fee: Money
-      payCycleId: PayCycleId
-      createdAt: Instant
-    }>
+    }, options?: CallOptions): List<MemberWithdrawals, { amount: Money; fee: Money; payCycleId: PayCycleId; createdAt: Instant }>
     /**
      * Get the metadata of a member.
      *
@@ -812,10 +807,7 @@ export interface Resources {
      *
      * `GET /v1/request-errors` (getRequestErrors)
      */
-    countErrors(query?: {
-      by?: 'hour' | 'day' | undefined
-      fromDate?: DayOrInstant | undefined
-    }, options?: CallOptions): Call<RequestErrors>
+    countErrors(query?: { by?: 'hour' | 'day' | undefined; fromDate?: DayOrInstant | undefined }, options?: CallOptions): Call<RequestErrors>
     /**
      * Get a request.
      *
@@ -1190,9 +1182,7 @@ export interface Resources {
      *
      * `POST /v1/sandbox/seed` (seedSandbox)
      */
-    seed(body: {
-      scenario: SandboxScenario
-    }, options?: CallOptions): Call<SandboxSeeded>
+    seed(body: { scenario: SandboxScenario }, options?: CallOptions): Call<SandboxSeeded>
     /**
      * Reset the sandbox.
      *

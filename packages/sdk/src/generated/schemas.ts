@@ -18,29 +18,10 @@ export type AddMember = {
   enablePayroll?: boolean | undefined
 }
 
-export type AmountAboveUpperLimitIssue = {
-  code: 'AmountAboveUpperLimit'
-  message: IssueMessage
-  upperLimit: Money
-}
-
-export type AmountBelowLowerLimitIssue = {
-  code: 'AmountBelowLowerLimit'
-  message: IssueMessage
-  lowerLimit: Money
-}
-
-export type AvailablePayRun = {
-  id: PayRunId
-  payCycleId: PayCycleId
-  status: 'Available'
-}
-
-export type BadRequestIssue = {
-  code: 'BadRequest'
-  message: IssueMessage
-}
-
+export type AmountAboveUpperLimitIssue = { code: 'AmountAboveUpperLimit'; message: IssueMessage; upperLimit: Money }
+export type AmountBelowLowerLimitIssue = { code: 'AmountBelowLowerLimit'; message: IssueMessage; lowerLimit: Money }
+export type AvailablePayRun = { id: PayRunId; payCycleId: PayCycleId; status: 'Available' }
+export type BadRequestIssue = { code: 'BadRequest'; message: IssueMessage }
 export type BankAccount = BankAccountUK | BankAccountEU
 
 export type BankAccountEU = {
@@ -49,10 +30,7 @@ export type BankAccountEU = {
   iban: string
 }
 
-export type BankAccountInvalidIssue = {
-  code: 'BankAccountInvalid'
-  message: IssueMessage
-}
+export type BankAccountInvalidIssue = { code: 'BankAccountInvalid'; message: IssueMessage }
 
 export type BankAccountUK = {
   accountHolder: AccountHolder
@@ -73,23 +51,13 @@ export type BodyValidationIssue = {
 }
 
 export type CallerId = string
-
-export type CompleteWithdrawal = {
-  withdrawalIntentId: WithdrawalIntentId
-}
-
-export type ConflictIssue = {
-  code: 'Conflict'
-  message: IssueMessage
-}
-
+export type CompleteWithdrawal = { withdrawalIntentId: WithdrawalIntentId }
+export type ConflictIssue = { code: 'Conflict'; message: IssueMessage }
 export type Currency = 'AED' | 'AFN' | 'ALL' | 'AMD' | 'ANG' | 'AOA' | 'ARS' | 'AUD' | 'AWG' | 'AZN' | 'BAM' | 'BBD' | 'BDT' | 'BGN' | 'BHD' | 'BIF' | 'BMD' | 'BND' | 'BOB' | 'BOV' | 'BRL' | 'BSD' | 'BTN' | 'BWP' | 'BYN' | 'BZD' | 'CAD' | 'CDF' | 'CHE' | 'CHF' | 'CHW' | 'CLF' | 'CLP' | 'CNY' | 'COP' | 'COU' | 'CRC' | 'CUC' | 'CUP' | 'CVE' | 'CZK' | 'DJF' | 'DKK' | 'DOP' | 'DZD' | 'EGP' | 'ERN' | 'ETB' | 'EUR' | 'FJD' | 'FKP' | 'GBP' | 'GEL' | 'GHS' | 'GIP' | 'GMD' | 'GNF' | 'GTQ' | 'GYD' | 'HKD' | 'HNL' | 'HRK' | 'HTG' | 'HUF' | 'IDR' | 'ILS' | 'INR' | 'IQD' | 'IRR' | 'ISK' | 'JMD' | 'JOD' | 'JPY' | 'KES' | 'KGS' | 'KHR' | 'KMF' | 'KPW' | 'KRW' | 'KWD' | 'KYD' | 'KZT' | 'LAK' | 'LBP' | 'LKR' | 'LRD' | 'LSL' | 'LYD' | 'MAD' | 'MDL' | 'MGA' | 'MKD' | 'MMK' | 'MNT' | 'MOP' | 'MRU' | 'MUR' | 'MVR' | 'MWK' | 'MXN' | 'MXV' | 'MYR' | 'MZN' | 'NAD' | 'NGN' | 'NIO' | 'NOK' | 'NPR' | 'NZD' | 'OMR' | 'PAB' | 'PEN' | 'PGK' | 'PHP' | 'PKR' | 'PLN' | 'PYG' | 'QAR' | 'RON' | 'RSD' | 'RUB' | 'RWF' | 'SAR' | 'SBD' | 'SCR' | 'SDG' | 'SEK' | 'SGD' | 'SHP' | 'SLL' | 'SOS' | 'SRD' | 'SSP' | 'STN' | 'SVC' | 'SYP' | 'SZL' | 'THB' | 'TJS' | 'TMT' | 'TND' | 'TOP' | 'TRY' | 'TTD' | 'TWD' | 'TZS' | 'UAH' | 'UGX' | 'USD' | 'USN' | 'UYI' | 'UYU' | 'UYW' | 'UZS' | 'VES' | 'VND' | 'VUV' | 'WST' | 'XAF' | 'XAG' | 'XAU' | 'XBA' | 'XBB' | 'XBC' | 'XBD' | 'XCD' | 'XDR' | 'XOF' | 'XPD' | 'XPF' | 'XPT' | 'XSU' | 'XTS' | 'XUA' | 'XXX' | 'YER' | 'ZAR' | 'ZMW' | 'ZWL'
 
 /** Date of birth. */
 export type DateOfBirth = string
-
 export type Day = string
-
 export type DayOrInstant = string
 
 export type Deduction = {
@@ -104,16 +72,10 @@ export type DeductionTaken = {
   taken: SignedMoney
 }
 
-export type Deductions = {
-  deductions: Deduction[]
-  total: ListTotal
-  skip: PageSkip
-  take: PageTake
-}
+export type Deductions = { deductions: Deduction[]; total: ListTotal; skip: PageSkip; take: PageTake }
 
 /** When the event happened. */
 export type DeliveryTimestamp = string
-
 export type Email = string
 
 export type ErrorRow = {
@@ -132,7 +94,6 @@ export type Event = IntentCreatedEvent | IntentCompletedEvent | IntentExpiredEve
 
 /** Same as `timestamp`. */
 export type EventCreatedAt = string
-
 export type EventId = `evt_${string}`
 
 /** Increases by one with each event of the same resource. */
@@ -140,9 +101,7 @@ export type EventSequence = number
 
 /** When the event happened. */
 export type EventTimestamp = string
-
 export type EventType = 'intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered'
-
 export type EventTypePattern = '*' | 'intent.*' | 'withdrawal.*' | 'member.*' | 'pay_run.*' | 'pay_cycle.*' | 'job.*' | 'float.*' | 'webhook.*' | 'intent.created' | 'intent.completed' | 'intent.expired' | 'intent.cancelled' | 'withdrawal.held' | 'withdrawal.submitted' | 'withdrawal.paid' | 'withdrawal.failed' | 'withdrawal.returned' | 'withdrawal.cancelled' | 'member.invited' | 'member.activated' | 'member.updated' | 'member.removed' | 'member.reinstated' | 'pay_run.scheduled' | 'pay_run.available' | 'pay_run.reverted' | 'pay_cycle.opened' | 'pay_cycle.closed' | 'pay_cycle.settled' | 'job.awaiting_review' | 'job.queued' | 'job.processing' | 'job.completed' | 'job.rejected' | 'job.expired' | 'float.low' | 'webhook.disabled' | 'webhook.recovered'
 
 export type Events = {
@@ -162,12 +121,7 @@ export type ExportedAuditEntry = {
   details: object
 }
 
-export type ExportedImport = {
-  jobId: MemberJobId
-  createdAt: Instant
-  action: string
-  fault: string | null
-}
+export type ExportedImport = { jobId: MemberJobId; createdAt: Instant; action: string; fault: string | null }
 
 export type ExportedIntent = {
   withdrawalIntentId: WithdrawalIntentId
@@ -267,13 +221,8 @@ export type FloatLowEvent = {
   data: FloatEventData
 }
 
-export type ForbiddenIssue = {
-  code: 'Forbidden'
-  message: IssueMessage
-}
-
+export type ForbiddenIssue = { code: 'Forbidden'; message: IssueMessage }
 export type Gender = 'Female' | 'Male' | 'NonBinary'
-
 export type GivenInstant = string
 
 export type HeaderValidationIssue = {
@@ -295,11 +244,7 @@ export type IdempotencyKey = {
 }
 
 /** Held and submitted withdrawals. */
-export type InFlight = {
-  withdrawals: number
-  netAmount: Money
-}
-
+export type InFlight = { withdrawals: number; netAmount: Money }
 export type Instant = string
 
 export type IntentCancelledDelivery = {
@@ -388,28 +333,10 @@ export type IntentExpiredEvent = {
   data: IntentEventData
 }
 
-export type InternalServerErrorIssue = {
-  code: 'InternalServerError'
-  message: IssueMessage
-}
-
-export type InvalidAddMemberPayloadIssue = {
-  code: 'InvalidAddMemberPayload'
-  message: IssueMessage
-  email: string
-}
-
-export type InvalidRemoveMemberPayloadIssue = {
-  code: 'InvalidRemoveMemberPayload'
-  message: IssueMessage
-  memberId: MemberId
-}
-
-export type InvalidUpdateMemberPayloadIssue = {
-  code: 'InvalidUpdateMemberPayload'
-  message: IssueMessage
-  memberId: MemberId
-}
+export type InternalServerErrorIssue = { code: 'InternalServerError'; message: IssueMessage }
+export type InvalidAddMemberPayloadIssue = { code: 'InvalidAddMemberPayload'; message: IssueMessage; email: string }
+export type InvalidRemoveMemberPayloadIssue = { code: 'InvalidRemoveMemberPayload'; message: IssueMessage; memberId: MemberId }
+export type InvalidUpdateMemberPayloadIssue = { code: 'InvalidUpdateMemberPayload'; message: IssueMessage; memberId: MemberId }
 
 /** For developers and logs. It may change, so branch on `code`. */
 export type IssueMessage = string
@@ -535,10 +462,7 @@ export type KeptAfterErasure = {
   until: Day | null
 }
 
-export type LastFour = {
-  lastFour: string
-}
-
+export type LastFour = { lastFour: string }
 export type LastName = string
 
 /** Number of entries in the whole list. */
@@ -613,11 +537,7 @@ export type MemberActivatedEvent = {
   data: MemberEventData
 }
 
-export type MemberAlreadyInvitedIssue = {
-  code: 'MemberAlreadyInvited'
-  message: IssueMessage
-  memberId: MemberId
-}
+export type MemberAlreadyInvitedIssue = { code: 'MemberAlreadyInvited'; message: IssueMessage; memberId: MemberId }
 
 export type MemberBalance = {
   available: Money
@@ -636,11 +556,7 @@ export type MemberBalance = {
   isTemporarilyUnavailable: boolean
 }
 
-export type MemberCounts = {
-  active: number
-  invited: number
-  inactive: number
-}
+export type MemberCounts = { active: number; invited: number; inactive: number }
 
 export type MemberDataExport = {
   generatedAt: Instant
@@ -684,12 +600,7 @@ export type MemberEventData = {
 }
 
 export type MemberId = `mem_${string}`
-
-export type MemberInsufficientFundsIssue = {
-  code: 'MemberInsufficientFunds'
-  message: IssueMessage
-  memberId: MemberId
-}
+export type MemberInsufficientFundsIssue = { code: 'MemberInsufficientFunds'; message: IssueMessage; memberId: MemberId }
 
 export type MemberInvitedDelivery = {
   id: EventId
@@ -723,10 +634,7 @@ export type MemberJob = {
   createdAt: string
 }
 
-export type MemberJobCreated = {
-  jobId: MemberJobId
-}
-
+export type MemberJobCreated = { jobId: MemberJobId }
 export type MemberJobId = `maj_${string}`
 
 export type MemberJobPlan = {
@@ -778,25 +686,9 @@ export type MemberJobResults = {
 
 /** `NotReady`: queued behind another job of the partner. `AwaitingReview`: waiting for `approve` or `reject`. */
 export type MemberJobStatus = 'Processing' | 'Completed' | 'AwaitingReview' | 'NotReady' | 'Rejected'
-
-export type MemberJobs = {
-  jobs: MemberJob[]
-  total: ListTotal
-  skip: PageSkip
-  take: PageTake
-}
-
-export type MemberNotEligibleIssue = {
-  code: 'MemberNotEligible'
-  message: IssueMessage
-  memberId: MemberId
-}
-
-export type MemberNotFoundIssue = {
-  code: 'MemberNotFound'
-  message: IssueMessage
-  memberId: MemberId
-}
+export type MemberJobs = { jobs: MemberJob[]; total: ListTotal; skip: PageSkip; take: PageTake }
+export type MemberNotEligibleIssue = { code: 'MemberNotEligible'; message: IssueMessage; memberId: MemberId }
+export type MemberNotFoundIssue = { code: 'MemberNotFound'; message: IssueMessage; memberId: MemberId }
 
 export type MemberPage = {
   scope: 'read' | 'withdraw'
@@ -827,9 +719,7 @@ export type MemberReinstatedEvent = {
   data: MemberEventData
 }
 
-export type MemberRemoved = {
-  message: 'OK'
-}
+export type MemberRemoved = { message: 'OK' }
 
 export type MemberRemovedDelivery = {
   id: EventId
@@ -934,27 +824,16 @@ export type MemberUpdatedEventData = {
 }
 
 export type MemberWithdrawals = {
-  withdrawals: {
-    amount: Money
-    fee: Money
-    payCycleId: PayCycleId
-    createdAt: Instant
-  }[]
+  withdrawals: { amount: Money; fee: Money; payCycleId: PayCycleId; createdAt: Instant }[]
   skip: PageSkip
   take: PageTake
   total: ListTotal
 }
 
-export type Members = {
-  members: Member[]
-  total: ListTotal
-  skip: PageSkip
-  take: PageTake
-}
+export type Members = { members: Member[]; total: ListTotal; skip: PageSkip; take: PageTake }
 
 /** CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: `email`, `first_name`, `last_name`, `phone`, `tier`, `worker_id`, `sort_code`, `account_number`, `account_holder`, `iban`, `dob`, `gender`, `enable_payroll`; the first five are required. At most 100 MiB and 1,000,000 rows. */
 export type MembersFile = string
-
 export type Metadata = Record<string, string>
 
 export type Money = {
@@ -986,9 +865,7 @@ export type NewMember = {
   enablePayroll?: boolean | undefined
 }
 
-export type NewMemberJob = {
-  actions: (AddMember | ReplaceMember | UpdateMember | OffboardMember)[]
-}
+export type NewMemberJob = { actions: (AddMember | ReplaceMember | UpdateMember | OffboardMember)[] }
 
 export type NewMemberSession = {
   /** The only member whom the session can see. */
@@ -1000,9 +877,7 @@ export type NewMemberSession = {
   expiresInSeconds?: number | undefined
 }
 
-export type NewOwnWithdrawalIntent = {
-  amount: RequestedMoney
-}
+export type NewOwnWithdrawalIntent = { amount: RequestedMoney }
 
 export type NewPayRun = {
   /** Earnings per member. A negative amount corrects an earlier pay run; 0 changes nothing. A member may have several lines. */
@@ -1029,20 +904,14 @@ export type NewWithdrawalIntent = {
   amount: RequestedMoney
 }
 
-export type NotFoundIssue = {
-  code: 'NotFound'
-  message: IssueMessage
-}
+export type NotFoundIssue = { code: 'NotFound'; message: IssueMessage }
 
 export type ObjectMetadata = {
   /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
   metadata: Metadata
 }
 
-export type OffboardMember = {
-  type: 'Offboard'
-  memberId: MemberId
-}
+export type OffboardMember = { type: 'Offboard'; memberId: MemberId }
 
 export type Overview = {
   /** False if the totals lack the latest withdrawals, because there are many. */
@@ -1075,12 +944,7 @@ export type OverviewPayCycle = {
   daysLeft: number
 }
 
-export type OverviewPoint = {
-  from: Day
-  to: Day
-  payCycleId: PayCycleId | null
-  totals: WithdrawalTotals
-}
+export type OverviewPoint = { from: Day; to: Day; payCycleId: PayCycleId | null; totals: WithdrawalTotals }
 
 export type OverviewSeries = {
   /** ISO 4217 code. */
@@ -1135,12 +999,7 @@ export type PathValidationIssue = {
   path: string
 }
 
-export type PayCycle = {
-  id: PayCycleId
-  startDate: Day
-  endDate: Day
-  status: PayCycleStatus
-}
+export type PayCycle = { id: PayCycleId; startDate: Day; endDate: Day; status: PayCycleStatus }
 
 export type PayCycleClosedDelivery = {
   id: EventId
@@ -1160,12 +1019,7 @@ export type PayCycleClosedEvent = {
   data: PayCycleEventData
 }
 
-export type PayCycleEventData = {
-  payCycleId: PayCycleId
-  startDate: Day
-  endDate: Day
-}
-
+export type PayCycleEventData = { payCycleId: PayCycleId; startDate: Day; endDate: Day }
 export type PayCycleId = `pc_${string}`
 
 export type PayCycleOpenedDelivery = {
@@ -1216,18 +1070,8 @@ export type PayCycleSettledEventData = {
 }
 
 export type PayCycleStatus = 'Open' | 'Closed'
-
-export type PayCycles = {
-  payCycles: PayCycle[]
-  total: ListTotal
-  skip: PageSkip
-  take: PageTake
-}
-
-export type PayDetail = {
-  memberId: MemberId
-  money: SignedMoney
-}
+export type PayCycles = { payCycles: PayCycle[]; total: ListTotal; skip: PageSkip; take: PageTake }
+export type PayDetail = { memberId: MemberId; money: SignedMoney }
 
 export type PayRun = {
   id: PayRunId
@@ -1325,14 +1169,7 @@ export type PayRunScheduledEvent = {
 }
 
 export type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
-
-export type PayRuns = {
-  payRuns: PayRun[]
-  total: ListTotal
-  skip: PageSkip
-  take: PageTake
-}
-
+export type PayRuns = { payRuns: PayRun[]; total: ListTotal; skip: PageSkip; take: PageTake }
 export type PayoutBatchId = `bat_${string}`
 
 /** With or without the country code; stored and returned in E.164. */
@@ -1345,10 +1182,7 @@ export type QueryValidationIssue = {
   path: string
 }
 
-export type RateLimitExceededIssue = {
-  code: 'RateLimitExceeded'
-  message: IssueMessage
-}
+export type RateLimitExceededIssue = { code: 'RateLimitExceeded'; message: IssueMessage }
 
 export type Readiness = {
   /** The worst result of the checks. A warning does not make the process unready. */
@@ -1396,9 +1230,7 @@ export type ReplaceMember = {
   enablePayroll?: boolean | undefined
 }
 
-export type ReplayOfEvent = {
-  eventId: EventId
-}
+export type ReplayOfEvent = { eventId: EventId }
 
 /** Every event whose delivery has failed or was skipped. */
 export type ReplayOfFailed = {
@@ -1427,11 +1259,7 @@ export type ReplayRequested = {
   hasMore: boolean
 }
 
-export type RequestErrorCount = {
-  from: Instant
-  errorCode: string
-  count: number
-}
+export type RequestErrorCount = { from: Instant; errorCode: string; count: number }
 
 export type RequestErrors = {
   counts: RequestErrorCount[]
@@ -1498,15 +1326,8 @@ export type SandboxBankFile = {
   formats: ('pain.002' | 'camt.054' | 'arucs-csv')[]
 }
 
-export type SandboxBankFiles = {
-  bankFiles: SandboxBankFile[]
-  skip: PageSkip
-  take: PageTake
-}
-
-export type SandboxBankInstruction = {
-  reason?: BankReason | undefined
-}
+export type SandboxBankFiles = { bankFiles: SandboxBankFile[]; skip: PageSkip; take: PageTake }
+export type SandboxBankInstruction = { reason?: BankReason | undefined }
 
 export type SandboxClock = {
   now: Instant
@@ -1523,43 +1344,21 @@ export type SandboxClockMove = {
   ran: SandboxWork[]
 }
 
-export type SandboxFloat = {
-  float: SignedMoney
-  free: SignedMoney
-}
-
-export type SandboxMemberActivated = {
-  memberId: MemberId
-  status: 'active'
-}
-
-export type SandboxMemberFunded = {
-  payRunId: PayRunId
-  status: 'Available'
-  available: Money
-}
+export type SandboxFloat = { float: SignedMoney; free: SignedMoney }
+export type SandboxMemberActivated = { memberId: MemberId; status: 'active' }
+export type SandboxMemberFunded = { payRunId: PayRunId; status: 'Available'; available: Money }
 
 export type SandboxMemberJob = {
   jobId: MemberJobId
   status: 'NotReady' | 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
 }
 
-export type SandboxPaused = {
-  paused: boolean
-}
-
+export type SandboxPaused = { paused: boolean }
 export type SandboxScenario = 'fresh' | 'mid_cycle' | 'after_payroll' | 'returned_payments' | 'ten_thousand_members'
-
-export type SandboxSeeded = {
-  scenario: SandboxScenario
-  members: number
-}
+export type SandboxSeeded = { scenario: SandboxScenario; members: number }
 
 export type SandboxTestValue = {
-  reaches: {
-    code: string
-    status: number
-  } | {
+  reaches: { code: string; status: number } | {
     transition: {
       entity: 'member' | 'member_job' | 'pay_cycle' | 'pay_run' | 'withdrawal_intent' | 'withdrawal'
       /** `new`: it did not exist before. */
@@ -1593,11 +1392,7 @@ export type SandboxTestValues = {
 export type SandboxWithdrawal = {
   id: WithdrawalId
   status: WithdrawalStatus
-  timeline: {
-    status: WithdrawalStatus
-    at: Instant
-    reason: string | null
-  }[]
+  timeline: { status: WithdrawalStatus; at: Instant; reason: string | null }[]
 }
 
 export type SandboxWork = {
@@ -1616,9 +1411,7 @@ export type ScheduledPayRun = {
   scheduledFor: string
 }
 
-export type ServiceStatus = {
-  status: 'ok'
-}
+export type ServiceStatus = { status: 'ok' }
 
 export type Settlement = {
   payCycleId: PayCycleId
@@ -1708,11 +1501,7 @@ export type TierWithTerms = {
 }
 
 export type TransferId = `tr_${string}`
-
-export type UnprocessableEntityIssue = {
-  code: 'UnprocessableEntity'
-  message: IssueMessage
-}
+export type UnprocessableEntityIssue = { code: 'UnprocessableEntity'; message: IssueMessage }
 
 export type UpdateMember = {
   type: 'Update'
@@ -1771,16 +1560,8 @@ export type WebhookChanges = {
   headers?: WebhookHeaders | undefined
 }
 
-export type WebhookDeleted = {
-  message: 'OK'
-}
-
-export type WebhookDeliveries = {
-  deliveries: WebhookDelivery[]
-  hasMore: boolean
-  skip: PageSkip
-  take: PageTake
-}
+export type WebhookDeleted = { message: 'OK' }
+export type WebhookDeliveries = { deliveries: WebhookDelivery[]; hasMore: boolean; skip: PageSkip; take: PageTake }
 
 export type WebhookDelivery = {
   /** The id of the event, which is also the `webhook-id` of each request. */
@@ -1850,7 +1631,6 @@ export type WebhookEnabled = boolean
 
 /** Additional headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `midmonth-…`, `content-…`, and those of the connection. */
 export type WebhookHeaders = Record<string, string>
-
 export type WebhookId = `we_${string}`
 
 export type WebhookRecoveredDelivery = {
@@ -1914,12 +1694,7 @@ export type WebhookWithSecret = {
   secret: string
 }
 
-export type Webhooks = {
-  webhooks: Webhook[]
-  total: ListTotal
-  skip: PageSkip
-  take: PageTake
-}
+export type Webhooks = { webhooks: Webhook[]; total: ListTotal; skip: PageSkip; take: PageTake }
 
 export type WithdrawalCancelledDelivery = {
   id: EventId
@@ -2061,12 +1836,7 @@ export type WithdrawalIntent = {
 
 export type WithdrawalIntentExplanation = {
   withdrawalIntentId: WithdrawalIntentId
-  inputs: {
-    memberId: MemberId
-    payCycleId: PayCycleId
-    amount: Money
-    createdAt: Instant
-  }
+  inputs: { memberId: MemberId; payCycleId: PayCycleId; amount: Money; createdAt: Instant }
   /** The version of the tier in force when the intent was created. */
   tier: {
     name: string
@@ -2087,11 +1857,7 @@ export type WithdrawalIntentExplanation = {
     payoutSpeed: 'standard' | 'instant' | null
   }
   /** The rules in the order in which they were applied, each with its result. */
-  rules: {
-    rule: WithdrawalRule
-    amount: Money
-    because: string
-  }[]
+  rules: { rule: WithdrawalRule; amount: Money; because: string }[]
   result: {
     /** The part of the fee that the member pays. */
     fee: Money
@@ -2102,7 +1868,6 @@ export type WithdrawalIntentExplanation = {
 }
 
 export type WithdrawalIntentId = `wi_${string}`
-
 export type WithdrawalIntentStatus = 'pending' | 'completed' | 'expired' | 'cancelled'
 
 export type WithdrawalPaidDelivery = {
@@ -2145,7 +1910,6 @@ export type WithdrawalReturnedEvent = {
 }
 
 export type WithdrawalRule = 'lower limit' | 'upper limit' | 'fixed part' | 'percentage part' | 'minimum fee' | 'maximum fee' | 'fee payer' | 'net'
-
 export type WithdrawalStatus = 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
 
 export type WithdrawalSubmittedDelivery = {
@@ -2178,21 +1942,14 @@ export type WithdrawalTimeline = {
   deliveries: WithdrawalDelivery[] | null
 }
 
-export type WithdrawalTimelineEntry = {
-  status: WithdrawalStatus
-  at: Instant
-  reason: WithdrawalReason
-}
+export type WithdrawalTimelineEntry = { status: WithdrawalStatus; at: Instant; reason: WithdrawalReason }
 
 export type WithdrawalTimelineStep = {
   status: WithdrawalStatus
   at: Instant
   reason: WithdrawalReason
   /** Who caused it, if it was a decision: who cancelled the withdrawal, or removed its payment from a batch. Only users have names; users of a partner do not see those of operators. */
-  actor: {
-    kind: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker'
-    name: string | null
-  } | null
+  actor: { kind: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker'; name: string | null } | null
   /** For `submitted`: the end-to-end reference of the payment at the bank. */
   paymentReference: string | null
   /** The lines of the member’s statement that it was booked by, oldest first. Empty for users who may not read statements. */
@@ -2226,12 +1983,7 @@ export type WithdrawalWithStatus = {
   metadata: Metadata
 }
 
-export type WithdrawalsWithStatus = {
-  withdrawals: WithdrawalWithStatus[]
-  hasMore: boolean
-  skip: PageSkip
-  take: PageTake
-}
+export type WithdrawalsWithStatus = { withdrawals: WithdrawalWithStatus[]; hasMore: boolean; skip: PageSkip; take: PageTake }
 
 /** The partner’s own identifier for the worker: no control characters, no leading or trailing spaces. */
 export type WorkerId = string

@@ -15,8 +15,8 @@ const shards = 4
 
 type Node = { host: string; port: number; isCoordinator: boolean }
 
-/** Makes a migrated and distributed database on every node. */
-export async function createDistributed(url: string, database: string): Promise<void> {
+/** Makes an empty database on every node, which the coordinator knows. */
+export async function createOnNodes(url: string, database: string): Promise<void> {
   const { app, owner } = names.roles
   const nodes = await withClient({ connectionString: url }, async client => {
     await client.query('select pg_advisory_lock(1)')
@@ -47,6 +47,12 @@ export async function createDistributed(url: string, database: string): Promise<
       coordinator.port,
     ])
   })
+}
+
+/** Makes a migrated and distributed database on every node. */
+export async function createDistributed(url: string, database: string): Promise<void> {
+  const { app, owner } = names.roles
+  await createOnNodes(url, database)
   const { db, pool } = connect(addressOf(url, { user: owner, database }), { log: pino({ level: 'silent' }) })
   try {
     await migrate(db, pool, { name: app })

@@ -14,11 +14,11 @@ import type { Machine } from './machines.ts'
 import { Pulse } from './pulse.ts'
 import { missingRequirements } from './requirements.ts'
 
-// Loses the primary of a cluster in four ways, and the majority of etcd, each several times, while clients send requests and retry them: the cluster of
-// deploy/ha on three machines that are network namespaces, with one API behind HAProxy, and one API and the worker with all hosts
-// in DATABASE_URL. After each kind of loss all work is drained and audited. Nothing may be lost, duplicated or invented, an
-// outage is a 503 with retry-after, and writes are back within the lease of Patroni and three seconds, without a majority of etcd
-// within the same time after it is there again.
+// Loses the primary of a cluster in four ways, and the majority of etcd, each several times, while clients send requests and retry
+// them: the cluster of deploy/ha on three machines that are network namespaces, with one API behind HAProxy, and one API and the
+// worker with all hosts in DATABASE_URL. After each kind of loss all work is drained and audited. Nothing may be lost, duplicated or
+// invented, an outage is a 503 with retry-after, and writes are back within the lease of Patroni and three seconds: after the loss of
+// the primary, or after etcd has a majority again.
 
 type Fault = {
   strike(primary: Machine, cluster: Cluster): Promise<void>

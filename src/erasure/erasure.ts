@@ -218,9 +218,9 @@ export async function removeOldEvidence(db: Db, { now, ...old }: Old & { now: Da
     const { rows } = await sql<OfMember>`
       update member_erasures e set payment_key_destroyed_at = ${now}
         from (${oldEvidence(old)} for update skip locked) old
-       where e.partner_id = old.partner_id and e.member_id = old.member_id
+       where e.partner_id = old.partner_id and e.member_id = old.member_id ${inScope(old.scope, sql`e.partner_id`)}
       returning e.partner_id, e.member_id`.execute(tx)
-    await destroyPaymentKeys(tx, rows)
+    await destroyPaymentKeys(tx, { members: rows, scope: old.scope })
     return rows.length
   })
 }

@@ -72,7 +72,7 @@ export function emitFirstSql<T extends EventType>({
   const fields = Object.entries<RawBuilder<unknown>>(data).map(([name, value]) => sql`${sql.lit(name)}, ${value}`)
   return sql`
     feed as (
-      insert into event_feeds (partner_id, last_position) values (${partnerId}, (select count(*) from ${made}))
+      insert into event_feeds (partner_id, last_position) select ${partnerId}, count(*) from ${made}
           on conflict (partner_id) do update set last_position = event_feeds.last_position + excluded.last_position
       returning last_position - (select count(*) from ${made}) as numbered_before
     ), emitted as (

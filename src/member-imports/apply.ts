@@ -63,18 +63,18 @@ export async function applySteps(tx: Tx, { report, ...applying }: Applying & { r
 }
 
 /** Called with the number of steps of a batch that are done, before its transaction commits. */
-export type Report = (stepsDone: number, partnerId: string) => Promise<void>
+export type Report = (stepsDone: number) => Promise<void>
 
 async function applyBatch(tx: Tx, { report, ...applying }: Applying & { report: Report }): Promise<boolean> {
   const { memberImport, now } = applying
-  await report(0, memberImport.partnerId)
+  await report(0)
   const steps = await nextSteps(tx, { memberImport, limit: stepsAtOnce.actions })
   const last = steps.at(-1)
   assert(last !== undefined, 'An unfinished import has steps left')
   const applied = await applyChanges(tx, steps, {
     ...applying,
     // Actions that change nothing are done first.
-    written: async (count, total) => await report(steps.length - total + count, memberImport.partnerId),
+    written: async (count, total) => await report(steps.length - total + count),
   })
   const hasFailed = await recordFaults(tx, memberImport, applied)
   if (!hasFailed) await recordActions(tx, memberImport, { applied, appliedThrough: last.step })

@@ -1,11 +1,19 @@
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { lanesOf, type Reader, sql, type Tx } from '../database/database.ts'
 
 /** @property names the fingerprints of the e-mails and worker ids by which rows may name the member */
 type Named = { partnerId: string; memberId: string; names: Buffer[] }
 
 /** SQL for a relation of the rows and steps of imports that concern the member: `import_id`, and `place`, the row or the step. */
-function naming({ partnerId, memberId, names }: Named) {
-  return sql`member_import_rows_naming(${partnerId}, ${memberId}, ${names}::bytea[])`
+function naming(db: Reader, { partnerId, memberId, names }: Named) {
+  if (lanesOf(db) === 'shared') return sql`member_import_rows_naming(${partnerId}, ${memberId}, ${names}::bytea[])`
+  // A node is not asked by the function, which its coordinator cannot look into.
+  return sql`
+    (select r.import_id, r.row as place from member_import_rows r
+      where r.partner_id = ${partnerId}
+        and (r.new_member_id = ${memberId} or r.email_fingerprint = any(${names}::bytea[])
+             or r.worker_id_fingerprint = any(${names}::bytea[]))
+      union
+     select s.import_id, s.step from member_import_steps s where s.partner_id = ${partnerId} and s.member_id = ${memberId})`
 }
 
 /** The ids of unfinished imports that concern the member, oldest first. */
@@ -13,7 +21,7 @@ export async function listUnfinishedNaming(db: Reader, named: Named & { countMax
   const { partnerId, countMax } = named
   const { rows } = await sql<{ id: string }>`
     select i.id from member_imports i
-     where i.partner_id = ${partnerId} and i.ended_at is null and i.id in (select import_id from ${naming(named)} n)
+     where i.partner_id = ${partnerId} and i.ended_at is null and i.id in (select import_id from ${naming(db, named)} n)
      order by i.created_at, i.id limit ${countMax}`.execute(db)
   return rows.map(({ id }) => id)
 }
@@ -38,7 +46,7 @@ export async function findRowsOf(
 export async function eraseFromImports(tx: Tx, named: Named): Promise<void> {
   const { partnerId, memberId } = named
   const { rows } = await sql<{ importId: string; place: number }>`
-    select n.import_id, n.place from ${naming(named)} n`.execute(tx)
+    select n.import_id, n.place from ${naming(tx, named)} n`.execute(tx)
   const found = sql`
     unnest(${rows.map(({ importId }) => importId)}::text[], ${rows.map(({ place }) => place)}::integer[]) as n (import_id, place)`
   // A row without a step would be missing in the number of steps that are done.

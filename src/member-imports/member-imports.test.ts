@@ -550,6 +550,7 @@ describe('while a job is applied', () => {
     const count = extent({ short: 2_200, long: 4_500 })
     const rows = Array.from({ length: count }, (_, index) => row(`m${index}`))
     const { jobId } = (await upload(partner, file(minimal, ...rows))).body
+    const ofImport = { partnerId: partner.partner.id, importId: jobId }
     const counts = []
     for (;;) {
       const { type, totalComplete, totalProcessing } = await job(partner, jobId)
@@ -557,10 +558,10 @@ describe('while a job is applied', () => {
       expect(totalProcessing).toBe(type === 'Completed' ? 0 : count - totalComplete)
       if (type === 'Completed') break
       // Each call starts like a new process.
-      await harness.inTx(tx => memberImports.applyNext(tx, { importId: jobId, now: harness.clock.now() }))
+      await harness.inTx(tx => memberImports.applyNext(tx, { ...ofImport, now: harness.clock.now() }))
       // And cut off in the middle of the next chunk.
       const cut = harness.inTx(async tx => {
-        await memberImports.applyNext(tx, { importId: jobId, now: harness.clock.now() })
+        await memberImports.applyNext(tx, { ...ofImport, now: harness.clock.now() })
         throw new Error('cut off')
       })
       await expect(cut).rejects.toThrow('cut off')
@@ -651,7 +652,9 @@ describe('while a job is applied', () => {
     const partner = await employer()
     const { jobId } = (await upload(partner, file(minimal, row('ann')))).body
     await harness.inTx(async tx => {
-      await sql`select from member_imports where id = ${jobId} for no key update`.execute(tx)
+      await sql`select from member_imports where partner_id = ${partner.partner.id} and id = ${jobId} for no key update`.execute(
+        tx,
+      )
       await work()
     })
     expect((await job(partner, jobId)).type).toBe('Processing')
@@ -786,15 +789,14 @@ describe('a batch of actions', () => {
     const partner = await employer()
     const added = Array.from({ length: 1_500 }, (_, index) => add(`m${index}`))
     const { jobId } = (await post(partner, added)).body
+    const ofImport = { partnerId: partner.partner.id, importId: jobId }
     const progress: object[] = []
     await harness.inTx(tx =>
       memberImports.applyNext(tx, {
-        importId: jobId,
+        ...ofImport,
         now: harness.clock.now(),
         async report(stepsDone) {
-          await harness.inTx(other =>
-            memberImports.recordProgress(other, { partnerId: partner.partner.id, importId: jobId, stepsDone }),
-          )
+          await harness.inTx(other => memberImports.recordProgress(other, { ...ofImport, stepsDone }))
           progress.push(await job(partner, jobId))
         },
       }),

@@ -322,12 +322,12 @@ const canGoOn = (partnerId: string | undefined) => sql`i.ended_at is null
 export async function findNext(
   db: Reader,
   { except, scope }: { except: string[]; scope: Scope | undefined },
-): Promise<string | undefined> {
-  const { rows } = await sql<{ id: string }>`
-    select i.id from member_imports i
+): Promise<OfImport | undefined> {
+  const { rows } = await sql<OfImport>`
+    select i.partner_id, i.id as import_id from member_imports i
      where ${canGoOn(partnerOf(scope))} and i.id <> all(${except}::text[]) ${inScope(scope, sql`i.partner_id`)}
      order by i.steps_done, i.created_at limit 1`.execute(db)
-  return rows[0]?.id
+  return rows[0]
 }
 
 /**
@@ -337,7 +337,7 @@ export async function findNext(
  */
 export async function applyNext(
   tx: Tx,
-  { importId, now, report = async () => undefined }: { importId: string; now: Date; report?: Report },
+  { partnerId, importId, now, report = async () => undefined }: OfImport & { now: Date; report?: Report },
 ): Promise<{ hasEnded: boolean; steps: number } | undefined> {
   const { rows } = await sql<
     Omit<LockedImport, 'steps'> & Plan & Queued & PartnerRules & { status: 'NotReady' | 'Processing' }
@@ -346,7 +346,7 @@ export async function applyNext(
            i.invite, i.update, i.reinstate, i.offboard, i.unchanged, i.row_to, i.rest_action, i.offboard_max,
            p.offboard_review_percent, p.country, p.time_zone, p.auto_activate
       from member_imports i join partners p on p.id = i.partner_id
-     where i.status in ('NotReady', 'Processing') and i.id = ${importId}
+     where i.status in ('NotReady', 'Processing') and i.partner_id = ${partnerId} and i.id = ${importId}
        for no key update of i skip locked`.execute(tx)
   const [row] = rows
   if (row === undefined) return undefined

@@ -23,15 +23,16 @@ export const memberImportTasks = {
     const held: string[] = []
     let collisions = 0
     while (now().getTime() < until) {
-      const importId = await memberImports.findNext(db, { except: [...failed, ...held], scope })
-      if (importId === undefined) break
+      const next = await memberImports.findNext(db, { except: [...failed, ...held], scope })
+      if (next === undefined) break
+      const { importId } = next
       try {
-        const report: memberImports.Report = async (stepsDone, partnerId) => {
-          await db.transaction().execute(tx => memberImports.recordProgress(tx, { partnerId, importId, stepsDone }))
+        const report: memberImports.Report = async stepsDone => {
+          await db.transaction().execute(tx => memberImports.recordProgress(tx, { ...next, stepsDone }))
         }
         const applied = await db
           .transaction()
-          .execute(tx => memberImports.applyNext(tx, { importId, now: now(), report }))
+          .execute(tx => memberImports.applyNext(tx, { ...next, now: now(), report }))
         collisions = 0
         if (applied === undefined) held.push(importId)
         else if (applied.hasEnded) await memberImports.analyzeFilledTables(db, applied)

@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { sealerOf } from '../sealing/held.ts'
+import { inScope, type Scope } from '../worker/task.ts'
 import { recordCounts } from './counts.ts'
 import { listFormerNames } from './former-names.ts'
 import { profileReader, select } from './rows.ts'
@@ -126,10 +127,14 @@ export async function destroyRestoredKeys(
 }
 
 /** Destroys the payment key of an erased member: it is no longer known to which accounts they were paid. */
-export async function destroyPaymentKeys(tx: Tx, members: { partnerId: string; memberId: string }[]): Promise<void> {
+export async function destroyPaymentKeys(
+  tx: Tx,
+  { members, scope }: { members: { partnerId: string; memberId: string }[]; scope: Scope | undefined },
+): Promise<void> {
   await sql`
     update member_keys k set payment_key = null
       from unnest(${members.map(({ partnerId }) => partnerId)}::text[], ${members.map(({ memberId }) => memberId)}::text[])
         as due (partner_id, member_id)
-     where k.partner_id = due.partner_id and k.member_id = due.member_id and k.profile_key is null`.execute(tx)
+     where k.partner_id = due.partner_id and k.member_id = due.member_id and k.profile_key is null
+           ${inScope(scope, sql`k.partner_id`)}`.execute(tx)
 }

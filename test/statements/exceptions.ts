@@ -8,7 +8,6 @@ export const exceptions: Record<string, string[]> = {
     'src/events/events.ts partnersToNumber',
     'src/float/float.ts findStaleLowAlerts',
     'src/ledger/ledger.ts floatsToFold',
-    'src/member-imports/member-imports.ts applyNext',
     'src/member-imports/member-imports.ts expireReviews',
     'src/member-imports/member-imports.ts findNext',
     'src/overview/totals.ts partnersToAddUp',

@@ -6,7 +6,7 @@ import { connect } from '../../src/database/connect.ts'
 import { distribute, planDistribution } from '../../src/database/distribute.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { isSpread } from '../../src/database/spread.ts'
-import { citusUrl, createOnNodes, dropDistributed } from '../servers/citus.ts'
+import { citusUrl, createOnNodes, dropDistributed } from '../harness/citus.ts'
 
 // Runs on the Citus of MIDMONTH_TEST_CITUS_URL only.
 

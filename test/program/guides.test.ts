@@ -399,6 +399,8 @@ const notRun: Record<string, string> = {
     'Takes half an hour. npm run drills -- failover is the same.',
   'export MIDMONTH_NOTIFY_WEBHOOK_URL=https://alerts.example.com/midmonth MIDMONTH_NOTIFY_WEBHOOK_SECRET="whsec_$(openssl rand -base64 32)"':
     'Settings; src/notices/notices.test.ts reads them.',
+  'mkdir /tmp/statements && MIDMONTH_TEST_STATEMENTS=/tmp/statements npm test':
+    'Runs all tests. test/statements has tests of the check.',
   'node scripts/pin-images.ts': 'Needs an image registry. test/images.test.ts runs it against one of ours.',
   'npm install @opentelemetry/api@1.9 @opentelemetry/sdk-node @opentelemetry/exporter-trace-otlp-http':
     'Installs packages. src/tracing/tracing.test.ts traces with an SDK in memory.',

@@ -11,8 +11,8 @@ import { connect } from '../../src/database/connect.ts'
 import { names, startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { ensureInstallationKey } from '../../src/sealing/installation-keys.ts'
+import { citusUrl } from '../harness/citus.ts'
 import { keySource } from '../harness/installation-key.ts'
-import { citusUrl } from '../servers/citus.ts'
 import { createPostgres } from '../servers/postgres.ts'
 
 declare module 'vitest' {

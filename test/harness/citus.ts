@@ -5,7 +5,7 @@ import { distribute } from '../../src/database/distribute.ts'
 import { names } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { ensureInstallationKey } from '../../src/sealing/installation-keys.ts'
-import { keySource } from '../harness/installation-key.ts'
+import { keySource } from './installation-key.ts'
 
 /** The address of a superuser at the coordinator, in a database that knows the nodes; undefined if tests run on one PostgreSQL. */
 export const citusUrl: string | undefined = process.env.MIDMONTH_TEST_CITUS_URL || undefined

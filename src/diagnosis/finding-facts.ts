@@ -2,6 +2,7 @@ import type { Reader } from '../database/database.ts'
 import { describeExcess } from '../database/grants.ts'
 import { readSchemaState } from '../database/migrations.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
+import { readCluster } from '../database/spread.ts'
 import type { Retention } from '../kernel/retention.ts'
 import { countMembersWithoutKeys } from '../members/key-checks.ts'
 import { listValidKeys } from '../partners/api-keys.ts'
@@ -43,6 +44,8 @@ export async function readFindingFacts(
     excess: await describeExcess(db),
     /** The migrations whose last steps wait until no older program runs. */
     toContract: (await readSchemaState(db)).toContract,
+    /** The nodes of a distributed database. */
+    cluster: await readCluster(db),
     /** The default partitions with rows. */
     defaultPartitions: await defaultPartitionsInUse(db),
     /** The tiers that ask for instant payouts. */

@@ -28,6 +28,7 @@ const database: DatabaseFacts = {
   toContract: [],
   replication: { isSynchronous: false, replicas: [] },
   defaultPartitions: [],
+  cluster: undefined,
   partners: [],
   floats: [],
   instantTiers: [],
@@ -117,6 +118,26 @@ test('a live installation with rows in a default partition', () => {
   expect(said('partitions', {})).toEqual(['ok: Every month with events or transfers has its partition'])
   expect(said('partitions', { defaultPartitions })[0]).toMatch(/^warning: ledger_transfers_default is not empty: /)
   expect(said('partitions', { mode: 'sandbox', defaultPartitions })).toEqual([])
+})
+
+test('a distributed database with a node that is lost, a table that is not spread, and a transaction that was left', () => {
+  const cluster = { nodes: 3, unreachable: [], misplaced: [], prepared: [] }
+  expect(said('cluster', {})).toEqual([])
+  expect(said('cluster', { cluster })).toEqual(['ok: 3 servers hold the tables and answer'])
+  expect(
+    said('cluster', {
+      cluster: {
+        nodes: 3,
+        unreachable: ['db-1:5432'],
+        misplaced: ['bonuses'],
+        prepared: [{ node: 'db-2:5432', count: 1 }],
+      },
+    }).map(sentence => sentence.slice(0, 75)),
+  ).toEqual([
+    'missing: The server db-1:5432 does not answer the coordinator; requests of ',
+    'missing: bonuses is not spread over the nodes as the program expects',
+    'warning: db-2:5432 has 1 transaction prepared minutes ago and never ended; ',
+  ])
 })
 
 test('data that is past its retention', () => {

@@ -1,4 +1,6 @@
 import { type Archiving, isArchivingFailing, type Replication } from '../database/durability.ts'
+import type { Cluster } from '../database/spread.ts'
+import { countOf } from '../kernel/text.ts'
 import { membersWithoutKeysInWords } from '../members/key-checks.ts'
 import type { Mode } from '../partners/partners.ts'
 import { overdueInWords } from '../retention/retention.ts'
@@ -46,6 +48,11 @@ export const serverChecks: readonly Check<Facts>[] = [
             command: 'midmonth start --worker',
           }),
     fine: ({ mode }) => (mode === 'sandbox' ? '' : 'Every month with events or transfers has its partition'),
+  },
+  {
+    name: 'cluster',
+    find: ({ cluster }) => (cluster === undefined ? null : faultsOf(cluster)),
+    fine: ({ cluster }) => (cluster === undefined ? '' : `${cluster.nodes} servers hold the tables and answer`),
   },
   {
     name: 'migrations',
@@ -128,6 +135,31 @@ export const serverChecks: readonly Check<Facts>[] = [
   },
   { name: 'archiving', find: ({ archiving }) => archivingOf(archiving), fine: archivingInWords },
 ]
+
+function faultsOf({ unreachable, misplaced, prepared }: Cluster): Finds {
+  return [
+    ...unreachable.map(node =>
+      missing({
+        sentence: `The server ${node} does not answer the coordinator; requests of the partners there are answered 503`,
+        command: `psql "$DATABASE_OWNER_URL" --command "select * from citus_check_cluster_node_health()"`,
+      }),
+    ),
+    ...(misplaced.length === 0
+      ? []
+      : [
+          missing({
+            sentence: `${misplaced.join(' and ')} ${misplaced.length === 1 ? 'is' : 'are'} not spread over the nodes as the program expects`,
+            command: 'midmonth distribute',
+          }),
+        ]),
+    ...prepared.map(({ node, count }) =>
+      warning({
+        sentence: `${node} has ${countOf(count, 'transaction')} prepared minutes ago and never ended; they hold locks. The coordinator ends them once a minute if it reaches the server`,
+        command: 'psql "$DATABASE_OWNER_URL" --command "select recover_prepared_transactions()"',
+      }),
+    ),
+  ]
+}
 
 /** The warning about the backups of a live installation; undefined if the last backup is recent. */
 export function backupOverdue({

@@ -132,8 +132,8 @@ const unscoped: ReadonlySet<TaskName> = new Set([
   'forget-user-sessions',
 ])
 
-/** Makes each task run once for all partners on real time, and once for each other partner with that partner's clock. */
-function inEachScope(tasks: Partial<Tasks>): Partial<Tasks> {
+/** Makes each task run once in each scope, with its clock; see `scopesOf`. */
+export function inEachScope(tasks: Partial<Tasks>): Partial<Tasks> {
   const wrapped = (Object.entries(tasks) as [TaskName, Tasks[TaskName]][]).map(([name, task]) => {
     if (unscoped.has(name)) return [name, task] as const
     const inScopes = async (context: TaskContext) => {

@@ -57,7 +57,8 @@ export async function resetOffset(tx: Tx, partnerId: string): Promise<void> {
 
 /**
  * Lists the scopes of a task: all partners on real time together, and each partner whose clock is ahead. The task runs once per
- * scope. Where a partner's rows are on one of several nodes, each partner is a scope: rows of several nodes cannot be locked together.
+ * scope. Where a partner's rows are on one of several nodes, each partner is a scope, since rows of several nodes cannot be locked together,
+ * and what belongs to no partner is another.
  */
 export async function scopesOf(db: Reader): Promise<{ scope: Scope; offsetMs: number }[]> {
   if (lanesOf(db) === 'partner') {
@@ -65,7 +66,10 @@ export async function scopesOf(db: Reader): Promise<{ scope: Scope; offsetMs: nu
       select p.id as partner_id, c.offset_ms from partners p left join sandbox_clocks c on c.partner_id = p.id order by p.id`.execute(
       db,
     )
-    return rows.map(({ partnerId, offsetMs }) => ({ scope: { only: partnerId }, offsetMs: Number(offsetMs ?? 0n) }))
+    return [
+      ...rows.map(({ partnerId, offsetMs }) => ({ scope: { only: partnerId }, offsetMs: Number(offsetMs ?? 0n) })),
+      { scope: 'none', offsetMs: 0 },
+    ]
   }
   const { rows } = await sql<{ partnerId: string; offsetMs: bigint }>`
     select partner_id, offset_ms from sandbox_clocks where offset_ms > 0 order by partner_id`.execute(db)

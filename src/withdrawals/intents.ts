@@ -265,7 +265,7 @@ export async function expireDue(
              where status = 'pending' and expires_at <= ${now} and ${isRecent} ${inScope(scope)}
                    ${from === undefined ? sql`` : sql`and expires_at >= ${from}`}
              order by expires_at limit ${countMax} for update skip locked) due
-     where i.partner_id = due.partner_id and i.id = due.id
+     where i.partner_id = due.partner_id and i.id = due.id ${inScope(scope, sql`i.partner_id`)}
     returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.gross_amount, i.fee, i.net_amount, i.currency, i.expires_at`.execute(
     tx,
   )

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { breaking } from '../../test/harness/refusal.ts'
 import { badAccount, euAccount, goodAccount, silver } from '../../test/harness/samples.ts'
 import { closeIfOver } from '../closing/closing.ts'
+import { sql } from '../database/database.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -221,7 +223,8 @@ describe('an intent', () => {
         ?.status
     harness.clock.advance({ minutes: 300 })
     await harness.inTx(async tx => {
-      await tx.selectFrom('withdrawalIntents').select('id').where('id', '=', id).forUpdate().execute()
+      await sql`
+        select from withdrawal_intents where partner_id = ${harness.partner.id} and id = ${id} for update`.execute(tx)
       await harness.runTask('expire-intents')
     })
     expect(await status()).toBe('pending')
@@ -577,9 +580,9 @@ test('the database refuses a second withdrawal of one intent, independently of t
     .where('memberId', '=', memberId)
     .executeTakeFirstOrThrow()
   const copy = { ...withdrawal, id: withdrawal.id.replace(/.$/, last => (last === '0' ? '1' : '0')) }
-  await expect(harness.db.insertInto('withdrawals').values(copy).execute()).rejects.toMatchObject({
-    constraint: 'one_withdrawal_per_intent',
-  })
+  await expect(harness.db.insertInto('withdrawals').values(copy).execute()).rejects.toMatchObject(
+    breaking('one_withdrawal_per_intent'),
+  )
 })
 
 test('the database refuses to overdraw a member, to change the books, and to make unlisted transitions', async () => {
@@ -587,20 +590,14 @@ test('the database refuses to overdraw a member, to change the books, and to mak
   const { ownerDb: db } = harness
   await expect(
     db.updateTable('ledgerBalances').set({ available: -1n }).where('memberId', '=', memberId).execute(),
-  ).rejects.toMatchObject({
-    constraint: 'member_not_overdrawn',
-  })
+  ).rejects.toMatchObject(breaking('member_not_overdrawn'))
   await expect(
     db.updateTable('ledgerTransfers').set({ amount: 1n }).where('memberId', '=', memberId).execute(),
-  ).rejects.toMatchObject({
-    constraint: 'append_only',
-  })
-  await expect(db.deleteFrom('ledgerTransfers').where('memberId', '=', memberId).execute()).rejects.toMatchObject({
-    constraint: 'append_only',
-  })
+  ).rejects.toMatchObject(breaking('append_only'))
+  await expect(db.deleteFrom('ledgerTransfers').where('memberId', '=', memberId).execute()).rejects.toMatchObject(
+    breaking('append_only'),
+  )
   await expect(
     db.updateTable('members').set({ status: 'invited' }).where('id', '=', memberId).execute(),
-  ).rejects.toMatchObject({
-    constraint: 'only_listed_transitions',
-  })
+  ).rejects.toMatchObject(breaking('only_listed_transitions'))
 })

@@ -20,7 +20,7 @@ import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { sealerOf } from '../sealing/held.ts'
 import type { PayoutSpeed } from '../tiers/terms.ts'
-import { inScope, partnerOf, type Scope } from '../worker/task.ts'
+import { constantOf, inScope, type Scope } from '../worker/task.ts'
 import { transfersOnEntering, transfersOnRecovering } from './bookings.ts'
 import * as intents from './intents.ts'
 import {
@@ -407,7 +407,7 @@ async function lockDue(
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.created_at, w.attempts,
-           i.account, ${paymentKeyOf('w', { memberId: 'member_id', partnerId: partnerOf(scope) })} as payment_key, p.reference, v.payout_speed
+           i.account, ${paymentKeyOf('w', { memberId: 'member_id', partnerId: constantOf(scope) })} as payment_key, p.reference, v.payout_speed
       from unpaid_withdrawals u
       join withdrawals w on w.partner_id = u.partner_id and w.id = u.withdrawal_id
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id

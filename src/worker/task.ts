@@ -34,8 +34,9 @@ export type TaskName =
 /**
  * The partners that a task works for. In a sandbox, a partner can have its own clock, so its due rows are searched separately;
  * see `scopesOf`. Everywhere else the scope is `all`. Functions that find due rows require a scope, so that no task forgets it.
+ * `none` leaves what belongs to no partner.
  */
-export type Scope = 'all' | { only: string } | { except: readonly string[] }
+export type Scope = 'all' | 'none' | { only: string } | { except: readonly string[] }
 
 /** A task's dependencies. A task opens its own transactions and never calls an external system inside one. */
 export type TaskContext = { db: Db; log: Logger; now: Clock; scope?: Scope; tracing?: Tracing | undefined }
@@ -43,9 +44,18 @@ export type TaskContext = { db: Db; log: Logger; now: Clock; scope?: Scope; trac
 /** Chooses data from before an instant, at most `countMax` rows. */
 export type Old = { before: Date; countMax: number; scope?: Scope | undefined }
 
+// A distributed PostgreSQL locks rows only in statements that name a partner, if one without rows.
+const noPartner = ''
+
+/** The partner that statements in a scope name as a constant; undefined in a scope of several. */
+export function constantOf(scope: Scope = 'all'): string | undefined {
+  return scope === 'none' ? noPartner : partnerOf(scope)
+}
+
 /** SQL of an additional condition: the partner is in the scope. Empty for all partners, so that query plans do not change. */
 export function inScope(scope: Scope = 'all', partnerId = sql`partner_id`) {
   if (scope === 'all') return sql``
+  if (scope === 'none') return sql`and ${partnerId} = ${noPartner}`
   if ('only' in scope) return sql`and ${partnerId} = ${scope.only}`
   return sql`and ${partnerId} <> all(${scope.except}::text[])`
 }
@@ -58,7 +68,7 @@ type Task = (context: TaskContext) => Promise<void>
 
 export type Tasks = Record<TaskName, Task>
 
-/** The only partner of a scope; undefined for several partners, who share the real clock. */
+/** The only partner of a scope; undefined for several partners, who share the real clock, and for none. */
 export function partnerOf(scope: Scope = 'all'): string | undefined {
   return typeof scope === 'object' && 'only' in scope ? scope.only : undefined
 }

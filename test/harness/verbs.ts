@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Db } from '../../src/database/database.ts'
+import { type Db, lanesOf } from '../../src/database/database.ts'
 import { defaultRetention, type Retention } from '../../src/kernel/retention.ts'
 import type { Clock } from '../../src/kernel/time.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
@@ -72,7 +72,9 @@ export function verbsOf({ call, addMember, db, clock, log, ...own }: Of) {
     const { internalTasks, payoutTasks, retentionTasks } = await import('../../src/tasks.ts')
     const channels = options.channels ?? (options.rails ? undefined : own.channels) ?? (await channelsOf(rails))
     const tasks: Partial<Tasks> = { ...internalTasks, ...payoutTasks(channels), ...retentionTasks(retention) }
-    const task = tasks[name]
+    // Where partners are on several nodes, no transaction works for all of them.
+    const { [name]: task } =
+      lanesOf(db) === 'partner' ? (await import('../../src/worker.ts')).inEachScope(tasks) : tasks
     if (task === undefined) throw new Error(`The harness does not run the task ${name}`)
     await task({ db, log: options.log ?? log, now: clock.now })
   }

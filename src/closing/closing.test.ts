@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { breaking } from '../../test/harness/refusal.ts'
 import { euAccount, silver } from '../../test/harness/samples.ts'
 import { connect } from '../database/connect.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
@@ -145,9 +146,9 @@ describe('unused pay of an ended cycle', () => {
     await end(mine)
     const [next] = await cyclesOf(mine)
     const update = 'update ledger_balances set available = available + 1, pay_cycle_id = $1 where member_id = $2'
-    await expect(harness.pool.query(update, [next.id, memberId])).rejects.toMatchObject({
-      constraint: 'available_is_of_one_cycle',
-    })
+    await expect(harness.pool.query(update, [next.id, memberId])).rejects.toMatchObject(
+      breaking('available_is_of_one_cycle'),
+    )
   })
 })
 
@@ -181,9 +182,9 @@ describe('until the last member’s pay is released', () => {
     await harness.addMember({ key: mine.key, available: 1_000 })
     await end(mine)
     const settle = 'update pay_cycles set settled_at = closed_at where id = $1'
-    await expect(harness.pool.query(settle, [mine.payCycle.id])).rejects.toMatchObject({
-      constraint: 'only_released_is_settled',
-    })
+    await expect(harness.pool.query(settle, [mine.payCycle.id])).rejects.toMatchObject(
+      breaking('only_released_is_settled'),
+    )
   })
 
   test('the next cycle does not end', async () => {

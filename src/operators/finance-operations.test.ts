@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ApiResponse } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { breaking } from '../../test/harness/refusal.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { closeIfOver } from '../closing/closing.ts'
 
@@ -92,7 +93,7 @@ describe('revenue', () => {
       .insertInto('floatReferences')
       .values({ ...row, movementId: 'fm_1', createdAt: march })
       .execute()
-    await expect(inserting).rejects.toMatchObject({ constraint: 'revenue_was_collected' })
+    await expect(inserting).rejects.toMatchObject(breaking('revenue_was_collected'))
   })
 })
 

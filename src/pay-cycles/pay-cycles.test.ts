@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { insertMembers } from '../../test/harness/insert-members.ts'
+import { breaking } from '../../test/harness/refusal.ts'
 import { euAccount, goodAccount } from '../../test/harness/samples.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
@@ -128,9 +129,9 @@ describe('the first cycle', () => {
       /must start on a day that every/,
     )
     const update = `update partners set cycle_anchor = '2026-01-30' where id = $1`
-    await expect(harness.pool.query(update, [harness.partner.id])).rejects.toMatchObject({
-      constraint: 'monthly_anchor_is_in_every_month',
-    })
+    await expect(harness.pool.query(update, [harness.partner.id])).rejects.toMatchObject(
+      breaking('monthly_anchor_is_in_every_month'),
+    )
   })
 
   test('is closed by a task scheduled for the end of its last day in the partner’s time zone', async () => {

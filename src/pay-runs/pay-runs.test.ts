@@ -5,6 +5,7 @@ import { locatedId as idOf } from '../../test/harness/api-response.ts'
 import { verifyResponse } from '../../test/harness/contract.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { insertMembers } from '../../test/harness/insert-members.ts'
+import { breaking } from '../../test/harness/refusal.ts'
 import { euAccount } from '../../test/harness/samples.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
@@ -527,9 +528,9 @@ describe('uploading', () => {
       .execute()
     harness.clock.advance({ minutes: 10 })
     const context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
-    await expect(payRunTasks['make-pay-runs-available'](context)).rejects.toMatchObject({
-      constraint: 'balance_fits_the_wire',
-    })
+    await expect(payRunTasks['make-pay-runs-available'](context)).rejects.toMatchObject(
+      breaking('balance_fits_the_wire'),
+    )
     expect(await balance(memberIds[1])).toEqual({ available: 100, owed: 0 })
     await harness.ownerDb.deleteFrom('ledgerBalances').where('partnerId', '=', stuck.partner.id).execute()
     await payRunTasks['make-pay-runs-available'](context)

@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { breaking } from '../../test/harness/refusal.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
 import type { Reader } from '../database/database.ts'
@@ -134,9 +135,9 @@ describe('the payment reference', () => {
     expect(await findByReference(harness.db, reference)).toEqual({ partnerId, withdrawalId: id })
     expect(await findByReference(harness.db, 'MMAAAAAAAAAAAAAA')).toBeUndefined()
     const other = { reference, partnerId: 'par_other' }
-    await expect(harness.db.insertInto('payoutReferences').values(other).execute()).rejects.toMatchObject({
-      constraint: 'one_payment_per_reference',
-    })
+    await expect(harness.db.insertInto('payoutReferences').values(other).execute()).rejects.toMatchObject(
+      breaking('one_payment_per_reference'),
+    )
   })
 
   test('that finds another partner than its payment’s is noticed by ledger verify', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { breaking } from '../../../test/harness/refusal.ts'
 import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
 import type { Decision } from './decisions.ts'
 import { closeException } from './decisions.ts'
@@ -100,7 +101,7 @@ test('a charge that the operator bears takes two people, in an answer and by han
   const now = scene.harness.clock.now()
   await expect(
     scene.inTx(tx => closeException(tx, { exceptionId: id, person: 'Ada', note: 'n', now, ...charged('operator') })),
-  ).rejects.toMatchObject({ constraint: 'decided_by_two_people' })
+  ).rejects.toMatchObject(breaking('decided_by_two_people'))
   expect(await close(id, { person: 'Ada' }, charged('operator'))).toBe('proposed')
   expect(await close(id, { person: 'Grace' }, charged('operator'))).toBe('closed')
   const credit = { bookedOn: now.toISOString().slice(0, 10), amount: { amount: 5_500n, currency: 'EUR' } } as const
@@ -160,7 +161,7 @@ test('the database refuses a decision that takes two people unless its transacti
       [debit, person, login],
     )
   for (const by of [['ＡＤＡ '], ['ada (1000@host)'], ['Grace', '1000@host']] as [string, string?][])
-    await expect(confirm(...by)).rejects.toMatchObject({ constraint: 'confirmed_by_another_person' })
+    await expect(confirm(...by)).rejects.toMatchObject(breaking('confirmed_by_another_person'))
   // An earlier transaction has carried out the decision that it confirmed.
   await confirm('Grace')
   await expect(closeBySql(debit, 'write_off')).rejects.toMatchObject(refusal)

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { breaking } from '../../../test/harness/refusal.ts'
 import { FileRailScene, type SentPayment } from '../../../test/payouts/file-rail-scene.ts'
 import { closeException } from '../../../test/payouts/two-person-decisions.ts'
 import { closeIfOver } from '../../closing/closing.ts'
@@ -207,7 +208,7 @@ describe('A payment', () => {
     await scene.answer(message(), `failed;${reference};5000EUR;AC04`)
     await expect(
       scene.harness.pool.query(`update withdrawals set status = 'paid' where id = $1`, [id]),
-    ).rejects.toMatchObject({ constraint: 'recovered_by_a_decision' })
+    ).rejects.toMatchObject(breaking('recovered_by_a_decision'))
   })
 
   test('is recovered once by two concurrent operators, while the member withdraws', async () => {

@@ -292,17 +292,19 @@ async function findLeft(
   db: Reader,
   entries: JournalEntry[],
 ): Promise<{ present: JournalEntry[]; absent: JournalEntry[] }> {
-  if (entries.length === 0) return { present: [], absent: [] }
-  const { rows } = await sql<{ place: number; isPresent: boolean }>`
-    select e.place::integer, m.id is not null as is_present
-      from unnest(${entries.map(({ partnerId }) => partnerId)}::text[], ${entries.map(({ memberId }) => memberId)}::text[],
-                  ${entries.map(({ erasedAt }) => erasedAt)}::timestamptz[])
-             with ordinality as e (partner_id, member_id, erased_at, place)
-      left join members m on m.partner_id = e.partner_id and m.id = e.member_id
-     where (m.id is null or (m.erased_at is null and m.updated_at <= e.erased_at))
-       and not exists (select from member_erasures d where d.partner_id = e.partner_id and d.member_id = e.member_id)
-     order by e.place`.execute(db)
-  const those = (isPresent: boolean) =>
-    rows.flatMap(row => (row.isPresent === isPresent ? (entries[row.place - 1] ?? []) : []))
-  return { present: those(true), absent: those(false) }
+  const left: { present: JournalEntry[]; absent: JournalEntry[] } = { present: [], absent: [] }
+  for (const [partnerId, ofPartner = []] of Map.groupBy(entries, entry => entry.partnerId)) {
+    const { rows } = await sql<{ place: number; isPresent: boolean }>`
+      select e.place::integer, m.id is not null as is_present
+        from unnest(${ofPartner.map(({ memberId }) => memberId)}::text[],
+                    ${ofPartner.map(({ erasedAt }) => erasedAt)}::timestamptz[])
+               with ordinality as e (member_id, erased_at, place)
+        left join members m on m.partner_id = ${partnerId} and m.id = e.member_id
+       where (m.id is null or (m.erased_at is null and m.updated_at <= e.erased_at))
+         and not exists (select from member_erasures d where d.partner_id = ${partnerId} and d.member_id = e.member_id)
+       order by e.place`.execute(db)
+    for (const { place, isPresent } of rows)
+      left[isPresent ? 'present' : 'absent'].push(...ofPartner.slice(place - 1, place))
+  }
+  return left
 }

@@ -263,7 +263,7 @@ export const oldKeys = ({ before, countMax, scope }: Old) => sql`
 export async function removeOld(db: Db, old: Old): Promise<number> {
   const { rows } = await sql`
     delete from idempotency_keys k using (${oldKeys(old)} for update skip locked) expired
-     where k.partner_id = expired.partner_id and k.key = expired.key
+     where k.partner_id = expired.partner_id and k.key = expired.key ${inScope(old.scope, sql`k.partner_id`)}
     returning 1`.execute(db)
   return rows.length
 }

@@ -1,4 +1,3 @@
-import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
@@ -6,7 +5,6 @@ import { extent } from '../../test/runner/extent.ts'
 import { sql } from '../database/database.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import * as memberImports from './member-imports.ts'
-import { memberImportTasks } from './tasks.ts'
 
 let harness: Harness
 
@@ -17,8 +15,7 @@ afterAll(async () => {
   await harness.stop()
 })
 
-const context = () => ({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
-const work = () => memberImportTasks['apply-member-imports']?.(context())
+const work = () => harness.runTask('apply-member-imports')
 
 let partners = 0
 /** A separate partner, so that no other test changes its list of members. */
@@ -454,7 +451,7 @@ describe('a worker_id that a file reassigns to another member', () => {
 })
 
 describe('an overdue review', () => {
-  const expire = () => memberImportTasks['expire-member-imports']?.(context())
+  const expire = () => harness.runTask('expire-member-imports')
 
   test('expires after the partner’s number of days: the job is rejected, with an event and an audit entry', async () => {
     const partner = await employer({ offboardReviewPercent: 0, reviewDays: 3 })

@@ -14,7 +14,7 @@ import { pinFingerprints } from '../sealing/fingerprint-stages.ts'
 import { sealerOf } from '../sealing/held.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 import * as tiers from '../tiers/tiers.ts'
-import { inScope, type Old, partnerOf, type Scope, scheduleTask } from '../worker/task.ts'
+import { constantOf, inScope, type Old, partnerOf, type Scope, scheduleTask } from '../worker/task.ts'
 import { applySteps, emitStatus, end, type ImportStatus, type LockedImport, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
 import { createImportKey, destroyImportKey, importKey } from './import-key.ts'
@@ -325,7 +325,7 @@ export async function findNext(
 ): Promise<OfImport | undefined> {
   const { rows } = await sql<OfImport>`
     select i.partner_id, i.id as import_id from member_imports i
-     where ${canGoOn(partnerOf(scope))} and i.id <> all(${except}::text[]) ${inScope(scope, sql`i.partner_id`)}
+     where ${canGoOn(constantOf(scope))} and i.id <> all(${except}::text[]) ${inScope(scope, sql`i.partner_id`)}
      order by i.steps_done, i.created_at limit 1`.execute(db)
   return rows[0]
 }
@@ -444,12 +444,15 @@ export async function removeOld(tx: Tx, old: Old & { now: Date }): Promise<{ rem
   }
   const { partnerId, importId } = ended
   let removed = 0
-  for (const table of ['member_import_rows', 'member_import_steps'].map(name => sql.table(name))) {
+  for (const [table, place] of [
+    ['member_import_rows', 'row'],
+    ['member_import_steps', 'step'],
+  ] as const) {
+    const ofImport = sql`partner_id = ${partnerId} and import_id = ${importId}`
     const { numAffectedRows = 0n } = await sql`
-      delete from ${table} where ctid = any(array(
-        select ctid from ${table} where partner_id = ${partnerId} and import_id = ${importId} limit ${old.countMax}))`.execute(
-      tx,
-    )
+      delete from ${sql.table(table)} where ${ofImport} and ${sql.ref(place)} <= (
+        select max(place) from (select ${sql.ref(place)} as place from ${sql.table(table)} where ${ofImport}
+                                 order by 1 limit ${old.countMax}) next)`.execute(tx)
     removed += Number(numAffectedRows)
   }
   if (removed === 0) {

@@ -1,6 +1,6 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { sealerOf } from '../sealing/held.ts'
-import { inScope, type Old } from '../worker/task.ts'
+import { constantOf, inScope, type Old } from '../worker/task.ts'
 import type { Change } from './rules.ts'
 import { Fingerprints } from './sealing.ts'
 
@@ -60,10 +60,13 @@ export async function renewFormerNames(
 /** Deletes former names that no longer occur in a row of an import. */
 export async function removeFormerNames(tx: Tx, { before, countMax, scope }: Old): Promise<void> {
   await sql`
-    delete from member_former_names where ctid = any(array(
-      select f.ctid from member_former_names f
+    delete from member_former_names d using (
+      select f.partner_id, f.member_id, f.fingerprint from member_former_names f
        where f.changed_at < ${before} ${inScope(scope, sql`f.partner_id`)}
          and not exists (select from member_imports i
-                          where i.partner_id = f.partner_id and i.forgotten_at is null and i.created_at <= f.changed_at)
-       limit ${countMax}))`.execute(tx)
+                          where i.partner_id = ${constantOf(scope) ?? sql`f.partner_id`}
+                            and i.forgotten_at is null and i.created_at <= f.changed_at)
+       limit ${countMax}) old
+     where d.partner_id = old.partner_id and d.member_id = old.member_id and d.fingerprint = old.fingerprint
+           ${inScope(scope, sql`d.partner_id`)}`.execute(tx)
 }

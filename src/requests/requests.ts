@@ -3,7 +3,7 @@ import { type Db, type Reader, sql } from '../database/database.ts'
 import type { DB } from '../database/tables.ts'
 import { problem } from '../kernel/errors.ts'
 import { firstId } from '../kernel/ids.ts'
-import type { Old } from '../worker/task.ts'
+import { constantOf, inScope, type Old } from '../worker/task.ts'
 
 /** One logged request of a partner. `requestId` is the caller's own; null if the caller sent none. */
 export type LoggedRequest = Omit<DB['requestLog'], 'partnerId'>
@@ -96,19 +96,20 @@ export async function find(db: Reader, { partnerId, id }: { partnerId: string; i
 }
 
 /** SQL that finds requests from before an instant. */
-export const oldRequests = ({ before, countMax }: Old) => sql`
+export const oldRequests = ({ before, countMax, scope }: Old) => sql`
   select old.partner_id, old.id
     from partners p
    cross join lateral (select partner_id, id from request_log
-                        where partner_id = p.id and id < ${boundAt(before, -clockDriftMs)}
+                        where partner_id = ${constantOf(scope) ?? sql`p.id`} and id < ${boundAt(before, -clockDriftMs)}
                         order by id limit ${countMax}) old
+   where true ${inScope(scope, sql`p.id`)}
    limit ${countMax}`
 
 /** @returns how many requests were deleted */
 export async function removeOld(db: Db, old: Old): Promise<number> {
   const { rows } = await sql`
     delete from request_log r using (${oldRequests(old)}) old
-     where r.partner_id = old.partner_id and r.id = old.id
+     where r.partner_id = old.partner_id and r.id = old.id ${inScope(old.scope, sql`r.partner_id`)}
     returning 1`.execute(db)
   return rows.length
 }

@@ -1,10 +1,11 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import { removeOldDisclosures } from '../audit-log/disclosures.ts'
-import type { Db } from '../database/database.ts'
+import { type Db, lanesOf } from '../database/database.ts'
 import { removeOldEvidence } from '../erasure/erasure.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention } from '../kernel/retention.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
+import { scopesOf } from '../partners/clocks.ts'
 import { removeOldArchiveKeys } from '../payouts/books/archive-keys.ts'
 import { removeOldBankTexts } from '../payouts/books/bank-texts.ts'
 import * as requests from '../requests/requests.ts'
@@ -20,6 +21,8 @@ type Removed = { removed: number; hasMore: boolean }
 type Kind = {
   /** Whether the data has times by the clocks of partners, which a sandbox can move, or real ones. */
   time: 'partner' | 'real'
+  /** Whether the data is deleted on the nodes of its partners, where there are such nodes. */
+  isApart?: boolean
   removeSome: (db: Db, old: Old & { now: Date }) => Promise<Removed>
 }
 
@@ -30,9 +33,9 @@ const kinds: { readonly [Name in RemovedKind]: Kind } = {
     removeSome: (db, old) => db.transaction().execute(tx => memberImports.removeOld(tx, old)),
   },
   replays: { time: 'partner', removeSome: chunked(idempotency.removeOld) },
-  requests: { time: 'real', removeSome: chunked(requests.removeOld) },
+  requests: { time: 'real', isApart: true, removeSome: chunked(requests.removeOld) },
   // With the clock of one partner, deliveries that others still need would be deleted.
-  webhookDeliveries: { time: 'real', removeSome: chunked(deliveries.removeOld) },
+  webhookDeliveries: { time: 'real', isApart: true, removeSome: chunked(deliveries.removeOld) },
   auditAddresses: { time: 'real', removeSome: chunked(auditLog.removeOldAddresses) },
   disclosures: { time: 'real', removeSome: chunked(removeOldDisclosures) },
   bankTexts: { time: 'real', removeSome: chunked(removeOldBankTexts) },
@@ -46,15 +49,18 @@ export function retentionTasks(retention: Retention) {
     async 'remove-old-data'({ db, log, now, scope }) {
       const failures: unknown[] = []
       for (const kind of removedKinds) {
-        const { time, removeSome } = kinds[kind]
+        const { time, isApart, removeSome } = kinds[kind]
         if (time === 'real' && partnerOf(scope) !== undefined) continue
         const before = keptSince(retention[kind], now())
         let count = 0
         try {
-          for (let hasMore = true; hasMore; ) {
-            const some = await removeSome(db, { before, countMax, scope, now: now() })
-            count += some.removed
-            hasMore = some.hasMore
+          const scopes = isApart && lanesOf(db) === 'partner' ? await scopesOf(db) : [{ scope }]
+          for (const each of scopes) {
+            for (let hasMore = true; hasMore; ) {
+              const some = await removeSome(db, { before, countMax, scope: each.scope, now: now() })
+              count += some.removed
+              hasMore = some.hasMore
+            }
           }
         } catch (error) {
           // One kind must not keep the others.

@@ -5,7 +5,7 @@ import * as events from '../events/events.ts'
 import { problem } from '../kernel/errors.ts'
 import { firstId, newId } from '../kernel/ids.ts'
 import { retentionKinds } from '../kernel/retention.ts'
-import type { Old } from '../worker/task.ts'
+import { constantOf, inScope, type Old } from '../worker/task.ts'
 import { fanOut, takes } from './fan-out.ts'
 import { lock } from './webhooks.ts'
 
@@ -235,21 +235,22 @@ export const dueRetries = ({ partnerId, after, now }: { partnerId: string; after
    where d.partner_id = ${partnerId} and d.scheduled_count > 0 and d.due_at > ${after} and d.due_at <= ${now}`
 
 /** SQL that finds the deliveries of events from before an instant, unless one is being replayed. */
-export const oldDeliveries = (old: Old) => deliveriesWhere(isOld(old), { ...old, lock: sql`` })
+export const oldDeliveries = (old: Old) => deliveriesWhere(isOld(old), old)
 
 const isOld = ({ before }: Old) => sql`(d.event_id < ${firstId('event', before)} and d.replay_at is null)`
 
 const deliveriesWhere = (
   condition: ReturnType<typeof sql>,
-  { countMax, lock }: { countMax: number; lock: ReturnType<typeof sql> },
+  { countMax, scope, lock = sql`` }: Pick<Old, 'countMax' | 'scope'> & { lock?: ReturnType<typeof sql> },
 ) => sql`
   select d.partner_id, d.endpoint_id, d.event_id
     from webhook_endpoints w
    cross join lateral (
      select d.partner_id, d.endpoint_id, d.event_id from webhook_deliveries d
-      where d.partner_id = w.partner_id and d.endpoint_id = w.id and ${condition}
+      where d.partner_id = ${constantOf(scope) ?? sql`w.partner_id`} and d.endpoint_id = w.id and ${condition}
       order by d.event_id limit ${countMax} ${lock}
    ) d
+   where true ${inScope(scope, sql`w.partner_id`)}
    limit ${countMax}`
 
 /**
@@ -264,9 +265,11 @@ export async function removeOld(db: Db, { now, ...old }: Old & { now: Date }): P
     with due as (${due}), attempts as (
       delete from webhook_attempts a using due
        where a.partner_id = due.partner_id and a.endpoint_id = due.endpoint_id and a.event_id = due.event_id
+             ${inScope(old.scope, sql`a.partner_id`)}
     ), deliveries as (
       delete from webhook_deliveries d using due
        where d.partner_id = due.partner_id and d.endpoint_id = due.endpoint_id and d.event_id = due.event_id
+             ${inScope(old.scope, sql`d.partner_id`)}
     )
     select count(*)::integer as count from due`.execute(db)
   const count = rows[0]?.count ?? 0
@@ -274,8 +277,9 @@ export async function removeOld(db: Db, { now, ...old }: Old & { now: Date }): P
     await sql`
       delete from webhook_endpoints w
        -- A deleted endpoint can be the cursor of the list for another day.
-       where w.deleted_at < ${now}::timestamptz - interval '1 day'
-         and not exists (select from webhook_deliveries d where d.partner_id = w.partner_id and d.endpoint_id = w.id)`.execute(
+       where w.deleted_at < ${now}::timestamptz - interval '1 day' ${inScope(old.scope, sql`w.partner_id`)}
+         and not exists (select from webhook_deliveries d
+                          where d.partner_id = ${constantOf(old.scope) ?? sql`w.partner_id`} and d.endpoint_id = w.id)`.execute(
       db,
     )
   }

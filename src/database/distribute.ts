@@ -5,7 +5,7 @@ import { type AppRole, applyGrants } from './grants.ts'
 import { inTurn } from './migrate.ts'
 import { statementsOf } from './migration-file.ts'
 import { readSchemaState } from './migrations.ts'
-import { triggersToReplace } from './shard-triggers.ts'
+import { formsToReplace } from './node-forms.ts'
 import { type TablePlace, tablePlaces } from './table-places.ts'
 
 /** One change that spreads the tables, and the statement that makes it. */
@@ -34,7 +34,7 @@ export async function planDistribution(client: pg.ClientBase): Promise<Distribut
       kept,
     ).filter(table => !spread.has(table))
   return [
-    ...(await triggersToReplace(client)).map(({ change, statement }) => ({ change, statement })),
+    ...(await formsToReplace(client)).map(({ change, statement }) => ({ change, statement })),
     ...dropped.map(({ name, table, target }) => ({
       change: `${table}: no foreign key to ${target}, which is a reference table`,
       statement: `alter table public.${table} drop constraint ${name}`,

@@ -48,6 +48,8 @@ const local: ReadonlySet<Table> = new Set([
   'removals',
   'restores',
   'signInFailures',
+  'simulatedBankFaults',
+  'simulatedBankInstructions',
   'simulatedBankPayments',
   'simulatedBankReports',
   'stagedBankRecords',

@@ -265,15 +265,15 @@ async function planAll(db: Reader, payments: Payment[]): Promise<{ payment: Paym
   const { rows } = await sql<
     { reference: string; mayFail: boolean } & Nullable<Instruction & Pick<Received, 'behaviour'>>
   >`
-    select asked.reference, p.behaviour, i.outcome, i.reason, i.restriction, f.partner_id is not null as may_fail
+    select asked.reference, p.behaviour, i.outcome, i.reason, i.restriction,
+           exists (select from simulated_bank_faults f
+                    where f.partner_id = asked.partner_id and f.remaining > 0) as may_fail
       from unnest(${payments.map(({ partnerId }) => partnerId)}::text[],
                   ${payments.map(({ withdrawalId }) => withdrawalId)}::text[], ${references}::text[])
              as asked (partner_id, withdrawal_id, reference)
       left join simulated_bank_payments p on p.reference = asked.reference
       left join simulated_bank_instructions i
-        on i.partner_id = asked.partner_id and i.withdrawal_id = asked.withdrawal_id
-      left join (select partner_id from simulated_bank_faults where remaining > 0 group by partner_id) f
-        on f.partner_id = asked.partner_id`.execute(db)
+        on i.partner_id = asked.partner_id and i.withdrawal_id = asked.withdrawal_id`.execute(db)
   const known = new Map(rows.map(row => [row.reference, row]))
   const planned: { payment: Payment; plan: Plan }[] = []
   for (const payment of payments) {

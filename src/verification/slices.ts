@@ -1,5 +1,5 @@
 import type { RawBuilder } from 'kysely'
-import { type Reader, sql } from '../database/database.ts'
+import { lanesOf, type Reader, sql } from '../database/database.ts'
 import { firstId, type IdKind } from '../kernel/ids.ts'
 
 // Parts of the books that a rule is checked on. Each contains all rows that the rule compares with each other: all of a member, of a
@@ -144,6 +144,15 @@ export const sealedSums = sql`(
     from ledger_seal_sums m join ledger_seals c on c.partner_id = m.partner_id and c.pay_cycle_id = m.pay_cycle_id
    where m.part = 'members' or c.sealed_at is not null)`
 
+// On one database, each partner is found by the index. Nodes do not recurse, and each reads the index of its partners.
+const partnersOfTransfers = (db: Reader) =>
+  lanesOf(db) === 'partner'
+    ? sql`select distinct partner_id as id from ledger_transfers`
+    : sql`
+      select min(partner_id) as id from ledger_transfers
+       union all
+      select (select min(t.partner_id) from ledger_transfers t where t.partner_id > named.id) from named where named.id is not null`
+
 /**
  * The spans of the transfers that no seal covers. Partners whose seals are from the same month are read together.
  * @param options.ignoresTimes reads everything, so that only the seals decide
@@ -153,11 +162,7 @@ export async function unsealedSpans(
   { partnerId, ignoresTimes = false }: { partnerId?: string; ignoresTimes?: boolean },
 ): Promise<Span[]> {
   const { rows } = await sql<Omit<Span, 'to'>>`
-    with recursive named as (
-      select min(partner_id) as id from ledger_transfers
-       union all
-      select (select min(t.partner_id) from ledger_transfers t where t.partner_id > named.id) from named where named.id is not null
-    ), newest as (
+    with ${lanesOf(db) === 'partner' ? sql`` : sql`recursive`} named as (${partnersOfTransfers(db)}), newest as (
       -- Also partners that do not exist: nothing but a transfer would name them.
       select p.id, case when not ${ignoresTimes} then max(s.unsealed_from) end as unsealed_from
         from (select id from partners union select id from named where id is not null) p

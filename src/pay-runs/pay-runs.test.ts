@@ -47,11 +47,11 @@ async function balance(memberId: string, currency = 'GBP') {
 /** Submits all held withdrawals and has the bank pay them. */
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
-  await harness.inTx(async tx => {
-    for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now))) {
-      await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
-    }
-  })
+  for (const { id: partnerId } of await harness.db.selectFrom('partners').select('id').execute())
+    await harness.inTx(async tx => {
+      for (const { withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now, partnerId)))
+        await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
+    })
 }
 
 async function addMembers({ partner }: TestPartner, count: number): Promise<string[]> {

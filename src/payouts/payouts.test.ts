@@ -395,7 +395,7 @@ describe('a worker that is killed', () => {
     await run('submit-withdrawals')
     untilAsked()
     const { db, now } = context
-    await db.transaction().execute(tx => withdrawals.claimUnresolved(tx, claimingAt(now())))
+    await db.transaction().execute(tx => withdrawals.claimUnresolved(tx, claimingAt(now(), harness.partner.id)))
     await run('ask-about-withdrawals')
     expect((await atTheBank(id)).submissions).toBe(1)
     harness.clock.advance({ minutes: 5 })
@@ -709,7 +709,8 @@ const openExceptions = async (withdrawalId: string) =>
     .map(({ kind }) => kind)
 
 // The pieces of the steps, for what happens in between.
-const claim = () => context.db.transaction().execute(tx => withdrawals.submitDue(tx, claimingAt(context.now())))
+const claim = () =>
+  context.db.transaction().execute(tx => withdrawals.submitDue(tx, claimingAt(context.now(), harness.partner.id)))
 
 const submit = async (payouts: (withdrawals.Payout | undefined)[]) =>
   await bank.submit(

@@ -31,7 +31,7 @@ async function pay(): Promise<void> {
 
 async function submit(): Promise<void> {
   harness.clock.advance({ minutes: 2 })
-  await inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now())))
+  await inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now(), harness.partner.id)))
 }
 
 async function report(withdrawalId: string, outcome: 'paid' | 'returned'): Promise<void> {

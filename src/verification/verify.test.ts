@@ -49,7 +49,7 @@ describe.each(['not sealed', 'sealed'])('books that are %s', state => {
     }
     const submit = async () => {
       clock.advance({ minutes: 2 })
-      await inTx(tx => withdrawals.submitDue(tx, claimingAt(clock.now())))
+      await inTx(tx => withdrawals.submitDue(tx, claimingAt(clock.now(), harness.partner.id)))
     }
     const report = (withdrawalId: string, outcome: 'paid' | 'failed' | 'returned') =>
       inTx(tx =>

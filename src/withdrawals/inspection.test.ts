@@ -27,14 +27,14 @@ test('a withdrawal is stuck when its step is five minutes overdue or polling the
   expect((await countUnfinished(harness.db, harness.clock.now())).held).toMatchObject({ count: 1, stuck: 1 })
 
   const now = harness.clock.now()
-  await harness.inTx(tx => withdrawals.submitDue(tx, claimingAt(now)))
+  await harness.inTx(tx => withdrawals.submitDue(tx, claimingAt(now, harness.partner.id)))
   expect(await stuck()).toEqual([])
   expect((await countUnfinished(harness.db, now)).submitted).toMatchObject({ count: 1, stuck: 0 })
   harness.clock.advance({ minutes: 15 })
   expect(await stuck()).toEqual([[withdrawalId, 'no worker polls the bank']])
   for (let round = 0; round < 8; round++) {
     harness.clock.advance({ minutes: 60 })
-    await harness.inTx(tx => withdrawals.claimUnresolved(tx, claimingAt(harness.clock.now())))
+    await harness.inTx(tx => withdrawals.claimUnresolved(tx, claimingAt(harness.clock.now(), harness.partner.id)))
   }
   expect(await stuck()).toEqual([[withdrawalId, 'the bank gives no final report']])
 

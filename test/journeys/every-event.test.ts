@@ -67,7 +67,7 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   await work()
   await db.transaction().execute(async tx => {
     const now = clock.now()
-    await withdrawals.submitDue(tx, claimingAt(now))
+    await withdrawals.submitDue(tx, claimingAt(now, partnerId))
     const report = (withdrawalId: string, outcome: 'failed' | 'paid' | 'returned') =>
       withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason: 'AC04', now })
     await report(failed, 'failed')

@@ -2,12 +2,13 @@ import { create } from '../../src/payouts/payouts.ts'
 import { backOffFrom } from '../../src/payouts/rules.ts'
 import type { submitDue } from '../../src/withdrawals/withdrawals.ts'
 
-/** The options with which a worker claims due withdrawals for the simulated bank. */
-export function claimingAt(now: Date): Parameters<typeof submitDue>[1] & { rail: string } {
+/** The options with which a worker claims due withdrawals of a partner for the simulated bank. */
+export function claimingAt(now: Date, partnerId: string): Parameters<typeof submitDue>[1] & { rail: string } {
   const rail = 'simulated-bank'
   return {
     rail,
     now,
+    scope: { only: partnerId },
     countMax: 1_000,
     nextPollAt: backOffFrom(now),
     nameForBank: (tx, claimed) => create(tx, { rail, claimed, now }),

@@ -3,7 +3,6 @@ import { snakeCase } from '../kernel/text.ts'
 import type { Db } from './database.ts'
 import { type AppRole, applyGrants } from './grants.ts'
 import { inTurn } from './migrate.ts'
-import { statementsOf } from './migration-file.ts'
 import { readSchemaState } from './migrations.ts'
 import { formsToReplace } from './node-forms.ts'
 import { type TablePlace, tablePlaces } from './table-places.ts'
@@ -143,10 +142,8 @@ export async function distribute(
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
     if (shards !== undefined) await client.query(`set citus.shard_count = ${shards}`)
     for (const { change, statement } of steps) {
-      // A step that fails ends the connection, and with it the transaction.
-      await client.query('begin')
-      for (const each of statementsOf(statement)) await client.query(each)
-      await client.query('commit')
+      // One statement each: Citus distributes a table in a transaction of its own.
+      await client.query(statement)
       onStep(change)
     }
     const { toContract } = await readSchemaState(db)

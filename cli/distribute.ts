@@ -34,10 +34,10 @@ export const distributeCommand = new Command('distribute')
     }
   })
 
-async function plan({ pool }: Database): Promise<string[]> {
+async function plan({ db, pool }: Database): Promise<string[]> {
   const client = await pool.connect()
   try {
-    const steps = await planDistribution(client)
+    const steps = await planDistribution(client, db)
     return steps.map(({ change }) => change)
   } finally {
     client.release()

@@ -132,6 +132,7 @@ async function startApi(parts: Parts, started: Started): Promise<void> {
   // Connects at the first read: a replica that is down must not block a start.
   if (settings.MIDMONTH_REPLICA_URL !== '')
     parts.replica = connect(settings.MIDMONTH_REPLICA_URL, {
+      lanes: lanesOf(db),
       log,
       connectionsMax: settings.MIDMONTH_DATABASE_CONNECTIONS,
     })

@@ -17,9 +17,10 @@ import { addressesOf, NoPrimary } from './database/hosts.ts'
 import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { requireOwnSessions } from './database/own-session.ts'
-import { isSpread } from './database/spread.ts'
+import { readSpread } from './database/spread.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
+import type { Lanes } from './kernel/lanes.ts'
 import { reasonOf } from './kernel/text.ts'
 import { countMembersWithoutKeys, membersWithoutKeysInWords } from './members/key-checks.ts'
 import { detectRestore, findRestore, restoreInWords } from './payouts/books/restores.ts'
@@ -89,8 +90,7 @@ export async function openDatabase(
     await connectFirst(databases.pool, log)
     if (embedded === undefined) await requireOwnSessions(databases.pool, { isThorough: isServing || as === 'owner' })
     await requireDurability(databases.db)
-    const { MIDMONTH_LANES: lanes } = settings
-    databases.useLanes(lanes !== 'auto' ? lanes : (await isSpread(databases.pool)) ? 'partner' : 'shared')
+    databases.useLanes(await lanesFor(databases.pool, settings, as))
   } catch (error) {
     await close()
     if (embedded !== undefined) throw error
@@ -104,6 +104,17 @@ export async function openDatabase(
     ...{ ownerConnection, appRole: appRoleOf(appConnection) },
     ...{ embedded, dataDir: embedded?.dataDir, keySource, erasures, psqlHint: embedded?.psqlHint, close },
   }
+}
+
+async function lanesFor(pool: pg.Pool, { MIDMONTH_LANES: chosen }: Settings, as: 'app' | 'owner'): Promise<Lanes> {
+  const spread = await readSpread(pool)
+  if (spread === 'not') return chosen === 'partner' ? 'partner' : 'shared'
+  if (spread === 'partly' && as === 'app')
+    throw new Error(
+      'only some tables are spread over the nodes; run midmonth distribute --yes, which goes on where it was',
+    )
+  if (chosen === 'shared') throw new Error('MIDMONTH_LANES=shared does not work on Citus; unset it')
+  return 'partner'
 }
 
 function remedyOf(error: unknown, connection: Connection): string {

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Job, Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
 import { limitConnecting, openQueuePool } from './database/connect.ts'
+import { lanesOf } from './database/database.ts'
 import type { Retention } from './kernel/retention.ts'
 import type { Clock } from './kernel/time.ts'
 import type { ProcessMetrics } from './metrics/process-metrics.ts'
@@ -61,7 +62,7 @@ export async function startWorker(
   },
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
-  const scoped = isSandbox ? inEachScope : (tasks: Partial<Tasks>) => tasks
+  const scoped = isSandbox || lanesOf(context.db) === 'partner' ? inEachScope : (tasks: Partial<Tasks>) => tasks
   const external = { ...payoutTasks(channels), ...retentionTasks(retention) }
   // Moving a clock runs tasks that call the bank.
   const clockTasks = sandbox?.clockTasks({ ...internalTasks, ...external }) ?? {}

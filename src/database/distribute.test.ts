@@ -6,7 +6,7 @@ test('a database without Citus is left as it is, and told what is missing', asyn
   const harness = await startHarness()
   const client = await harness.pool.connect()
   try {
-    await expect(planDistribution(client)).rejects.toThrow(
+    await expect(planDistribution(client, harness.db)).rejects.toThrow(
       'This database has no extension citus: add citus to shared_preload_libraries on every node',
     )
   } finally {

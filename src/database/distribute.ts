@@ -11,13 +11,12 @@ import { type TablePlace, tablePlaces } from './table-places.ts'
 export type DistributionStep = { change: string; statement: string }
 
 /**
- * Reads what is left to do until every table is at its place; see `tablePlaces`. Nothing on a database that is distributed. A run that was
- * interrupted is continued by the steps that are left.
+ * Reads what is left to do until every table is at its place; see `tablePlaces`. A run that was interrupted is continued by these steps.
  * @param client a connection of the owner to the coordinator
  * @throws Error with a line for each thing that is in the way and what to do about it
  */
-export async function planDistribution(client: pg.ClientBase): Promise<DistributionStep[]> {
-  const obstacles = await findObstacles(client)
+export async function planDistribution(client: pg.ClientBase, db: Db): Promise<DistributionStep[]> {
+  const obstacles = await findObstacles(client, db)
   if (obstacles.length > 0) throw new Error(obstacles.join('\n'))
   const spread = await spreadTables(client)
   const keys = await foreignKeys(client)
@@ -60,20 +59,25 @@ const settings = [
   ['citus.allow_nested_distributed_execution', 'on', 'triggers look at other tables of the partner'],
 ] as const
 
-async function findObstacles(client: pg.ClientBase): Promise<string[]> {
-  const { rows } = await client.query<{ hasExtension: boolean; hasCatalog: boolean }>(
+async function findObstacles(client: pg.ClientBase, db: Db): Promise<string[]> {
+  const { rows } = await client.query<{ hasExtension: boolean }>(
     `select exists (select from pg_extension where extname = 'citus') as "hasExtension"`,
   )
   if (rows[0]?.hasExtension !== true)
     return [
-      'This database has no extension citus: add citus to shared_preload_libraries on every node, restart them, and run "create extension citus" in this database on each',
+      'This database has no extension citus: add citus to shared_preload_libraries on every node, restart them, and run "create extension citus" in this database on each, as a superuser',
     ]
+  if ((await readSchemaState(db)).pending.length > 0) return ['The schema is not up to date: run midmonth migrate']
   const nodes = await client.query<{ isCoordinator: boolean; holdsShards: boolean }>(
     `select groupid = 0 as "isCoordinator", shouldhaveshards and isactive as "holdsShards" from pg_dist_node where noderole = 'primary'`,
   )
-  const current = await client.query<{ name: string; value: string }>(
-    `select name, current_setting(name, true) as value from unnest($1::text[]) as s (name)`,
-    [settings.map(([name]) => name)],
+  const { rows: lacking } = await client.query<{ node: string; name: string }>(
+    `select nodename || ':' || nodeport as node, name
+       from unnest($1::text[], $2::text[]) as s (name, wanted)
+      cross join lateral run_command_on_all_nodes(format('select current_setting(%L, true)', name)) found
+       join pg_dist_node using (nodeid)
+      where result is distinct from wanted order by name, node`,
+    [settings.map(([name]) => name), settings.map(([, wanted]) => wanted)],
   )
   const { rows: database } = await client.query<{ name: string }>('select quote_ident(current_database()) as name')
   return [
@@ -83,12 +87,11 @@ async function findObstacles(client: pg.ClientBase): Promise<string[]> {
     ...(nodes.rows.some(({ holdsShards }) => holdsShards)
       ? []
       : ['No node takes shards: add one with select citus_add_node(…)']),
-    ...settings
-      .filter(([name, wanted]) => current.rows.find(row => row.name === name)?.value !== wanted)
-      .map(
-        ([name, wanted, reason]) =>
-          `${name} must be ${wanted}, since ${reason}: run on every node alter database ${database[0]?.name} set ${name} = ${wanted}`,
-      ),
+    ...settings.flatMap(([name, wanted, reason]) => {
+      const at = lacking.filter(each => each.name === name).map(({ node }) => node)
+      if (at.length === 0) return []
+      return `${name} must be ${wanted}, since ${reason}: run alter database ${database[0]?.name} set ${name} = ${wanted} on ${at.join(' and ')}`
+    }),
   ]
 }
 
@@ -138,8 +141,10 @@ export async function distribute(
   { shards, onStep = () => undefined }: { shards?: number; onStep?: (change: string) => void } = {},
 ): Promise<DistributionStep[]> {
   return await inTurn(pool, async client => {
-    const steps = await planDistribution(client)
-    await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
+    const steps = await planDistribution(client, db)
+    await client.query(
+      'set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning; set citus.multi_shard_modify_mode = sequential',
+    )
     if (shards !== undefined) await client.query(`set citus.shard_count = ${shards}`)
     for (const { change, statement } of steps) {
       // One statement each: Citus distributes a table in a transaction of its own.

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { snakeCase } from '../kernel/text.ts'
 import { type Reader, sql } from './database.ts'
 import { readableQueueColumns, readColumns } from './read-columns.ts'
-import { isSpread } from './spread.ts'
+import { readSpread } from './spread.ts'
 import { type TablePlace, tablePlaces } from './table-places.ts'
 import { type TableRule, tableRules } from './table-rules.ts'
 import type { DB } from './tables.ts'
@@ -97,7 +97,7 @@ async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Ses
   )
   const [session] = rows
   if (session === undefined) throw new Error('PostgreSQL returned no session details')
-  return { ...session, isSpread: await isSpread(client) }
+  return { ...session, isSpread: (await readSpread(client)) !== 'not' }
 }
 
 const readRoleOf = ({ database }: Session) => `${database}_read`

@@ -3,16 +3,21 @@ import { snakeCase } from '../kernel/text.ts'
 import { lanesOf, type Reader, sql } from './database.ts'
 import { type TablePlace, tablePlaces } from './table-places.ts'
 
-/** Whether the tables of this database are spread over the nodes of a distributed PostgreSQL (Citus). */
-export async function isSpread(client: Pick<pg.ClientBase, 'query'>): Promise<boolean> {
-  const found = await client.query<{ hasCatalog: boolean }>(
-    `select to_regclass('pg_catalog.pg_dist_partition') is not null as "hasCatalog"`,
+/** How many of the tables that belong on the nodes of a distributed PostgreSQL (Citus) are there. `partly`: `midmonth distribute` has not ended. */
+export type Spread = 'not' | 'partly' | 'wholly'
+
+export async function readSpread(db: Pick<pg.ClientBase, 'query'>): Promise<Spread> {
+  const catalog = await db.query<{ exists: boolean }>(
+    `select to_regclass('pg_catalog.pg_dist_partition') is not null as exists`,
   )
-  if (found.rows[0]?.hasCatalog !== true) return false
-  const { rowCount } = await client.query(
-    `select from pg_dist_partition where logicalrelid = to_regclass('public.partners')`,
+  if (catalog.rows[0]?.exists !== true) return 'not'
+  const wanted = Object.entries(tablePlaces).flatMap(([table, place]) => (place === 'local' ? [] : [snakeCase(table)]))
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::integer as count from pg_dist_partition where logicalrelid::text = any($1)`,
+    [wanted],
   )
-  return rowCount === 1
+  const count = rows[0]?.count ?? 0
+  return count === 0 ? 'not' : count === wanted.length ? 'wholly' : 'partly'
 }
 
 /** The nodes behind a distributed database. Nodes are named by their address. */
@@ -31,7 +36,8 @@ const preparedMinutesMax = 5
 
 /** Reads the state of the nodes; undefined on one PostgreSQL. */
 export async function readCluster(db: Reader): Promise<Cluster | undefined> {
-  if (lanesOf(db) === 'shared') return undefined
+  const { rows: extension } = await sql`select from pg_extension where extname = 'citus'`.execute(db)
+  if (lanesOf(db) === 'shared' || extension.length === 0) return undefined
   const nodes = await sql<{ node: string; count: number | null }>`
     select nodename || ':' || nodeport as node, case when success then result::integer end as count
       from run_command_on_all_nodes(${`select count(*) from pg_prepared_xacts

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import type pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { connect } from '../../src/database/connect.ts'
 import { distribute, planDistribution } from '../../src/database/distribute.ts'
 import { migrate } from '../../src/database/migrate.ts'
-import { isSpread } from '../../src/database/spread.ts'
+import { readSpread } from '../../src/database/spread.ts'
 import { citusUrl, createOnNodes, dropDistributed } from '../harness/citus.ts'
 
 // Runs on the Citus of MIDMONTH_TEST_CITUS_URL only.
@@ -26,21 +25,23 @@ afterAll(async () => {
   await dropDistributed(url, database)
 })
 
-test('a setting that is missing is named, and nothing is changed', async () => {
-  await withClient(async client => {
-    await client.query('set citus.enable_unsafe_triggers = off; set citus.propagate_set_commands = none')
-    await expect(planDistribution(client)).rejects.toThrow(
-      new RegExp(
-        `citus.enable_unsafe_triggers must be on, since .*: run on every node alter database ${database} set citus.enable_unsafe_triggers = on\n` +
-          `citus.propagate_set_commands must be local, .*alter database ${database} set citus.propagate_set_commands = local`,
-      ),
-    )
-  })
-  expect(await isSpread(databases.pool)).toBe(false)
+test('a setting that is missing is named with the servers that lack it, and nothing is changed', async () => {
+  const set = (name: string, value: string) => databases.pool.query(`alter database ${database} set ${name} = ${value}`)
+  await set('citus.enable_unsafe_triggers', 'off')
+  await set('citus.propagate_set_commands', 'none')
+  await expect(plan()).rejects.toThrow(
+    new RegExp(
+      `^citus.enable_unsafe_triggers must be on, since .*: run alter database ${database} set citus.enable_unsafe_triggers = on on \\S+:[0-9]+.*\n` +
+        'citus.propagate_set_commands must be local, .* set citus.propagate_set_commands = local on ',
+    ),
+  )
+  expect(await readSpread(databases.pool)).toBe('not')
+  await set('citus.enable_unsafe_triggers', 'on')
+  await set('citus.propagate_set_commands', 'local')
 })
 
 test('distributing that is interrupted after any step goes on with the next, and then has nothing left to do', async () => {
-  const wanted = await withClient(planDistribution)
+  const wanted = await plan()
   const interrupted = new Error('interrupted')
   let done = 0
   for (const stopAt of [1, 12, 40]) {
@@ -52,11 +53,12 @@ test('distributing that is interrupted after any step goes on with the next, and
       },
     })
     await expect(stopped).rejects.toBe(interrupted)
-    expect((await withClient(planDistribution)).length).toBe(wanted.length - stopAt)
+    expect(await readSpread(databases.pool)).not.toBe('wholly')
+    expect((await plan()).length).toBe(wanted.length - stopAt)
   }
   await distribute(databases.db, databases.pool, app, { shards: 2 })
-  expect(await withClient(planDistribution)).toEqual([])
-  expect(await isSpread(databases.pool)).toBe(true)
+  expect(await plan()).toEqual([])
+  expect(await readSpread(databases.pool)).toBe('wholly')
 })
 
 test('all rows of a partner are on one node', async () => {
@@ -66,10 +68,11 @@ test('all rows of a partner are on one node', async () => {
   expect(rows).toEqual([{ groups: 1 }])
 })
 
-async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+/** On a new connection, which has the settings of the database. */
+async function plan() {
   const client = await databases.pool.connect()
   try {
-    return await work(client)
+    return await planDistribution(client, databases.db)
   } finally {
     client.release(true)
   }

@@ -147,7 +147,7 @@ export async function distribute(
     )
     if (shards !== undefined) await client.query(`set citus.shard_count = ${shards}`)
     for (const { change, statement } of steps) {
-      // One statement each: Citus distributes a table in a transaction of its own.
+      // One statement each: Citus distributes no table in a longer transaction.
       await client.query(statement)
       onStep(change)
     }

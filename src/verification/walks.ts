@@ -1,4 +1,4 @@
-import { type Reader, sql } from '../database/database.ts'
+import { lanesOf, type Reader, sql } from '../database/database.ts'
 import { inMembers, type Key, type MemberRange, type Span } from './slices.ts'
 
 /**
@@ -86,13 +86,16 @@ export async function walkTimes(db: Reader, span: Span, partsOf: (step: Span) =>
 
 /** When the first and the last transfer of the partners were posted. */
 async function timesOf(db: Reader, { partnerIds }: Span): Promise<{ first: Date; last: Date }> {
-  const { rows } = await sql<{ first: Date | null; last: Date | null }>`
+  // Nodes join no list of partners; each reads all its transfers, as the verification does anyway.
+  const readTimes =
+    lanesOf(db) === 'partner'
+      ? sql`select min(created_at) as first, max(created_at) as last from ledger_transfers where partner_id = any(${partnerIds}::text[])`
+      : sql`
     select min(first.created_at) as first, max(last.created_at) as last
       from unnest(${partnerIds}::text[]) as p (id)
      cross join lateral (select created_at from ledger_transfers t where t.partner_id = p.id order by t.id limit 1) first
-     cross join lateral (select created_at from ledger_transfers t where t.partner_id = p.id order by t.id desc limit 1) last`.execute(
-    db,
-  )
+     cross join lateral (select created_at from ledger_transfers t where t.partner_id = p.id order by t.id desc limit 1) last`
+  const { rows } = await sql<{ first: Date | null; last: Date | null }>`${readTimes}`.execute(db)
   const { first, last } = rows[0] ?? {}
   return { first: first ?? new Date(0), last: last ?? new Date(0) }
 }

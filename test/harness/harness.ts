@@ -87,7 +87,7 @@ export async function startHarness({
   else await createDistributed(citusUrl, database)
   const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
   // For changes that bypass the service. Connects on first use.
-  const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
+  const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3, lanes })
   const clock = testClock(startAt)
   const fence = new Fence({ allowsHttp: mode === 'sandbox', allowsLoopback: true, refusedPorts: [5432] })
   const { db } = databases

@@ -104,16 +104,18 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
     restriction: each.restriction,
     recovery_id: each.recoveryId,
   }))
-  // One parameter, since a bank file can open thousands.
+  // One parameter, since a bank file can open thousands. Citus sends no call of json_to_recordset on to a node, so it is read first.
   await sql`
+    with e as materialized (
+      select * from json_to_recordset(${JSON.stringify(rows)}::json)
+        as e (id text, rail text, kind text, fingerprint text, reason text, bank_file_id text, line integer, reference text,
+              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, account text, booked_on date, bank_text bytea, bank_text_about_member bytea,
+              words text, reason_code text, restriction text, recovery_id text))
     insert into payout_exceptions (id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id,
                                    outcome, amount, currency, account, booked_on, bank_text, bank_text_about_member, names_ours, reason_code, restriction, recovery_id, opened_at)
     select id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id, outcome, amount,
            currency, account, booked_on, bank_text, bank_text_about_member, holds_reference_of_ours(words), reason_code, restriction, recovery_id, ${now}
-      from json_to_recordset(${JSON.stringify(rows)}::json)
-        as e (id text, rail text, kind text, fingerprint text, reason text, bank_file_id text, line integer, reference text,
-              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, account text, booked_on date, bank_text bytea, bank_text_about_member bytea,
-              words text, reason_code text, restriction text, recovery_id text)
+      from e
         on conflict on constraint each_exception_opens_once do nothing`.execute(tx)
 }
 

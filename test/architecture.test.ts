@@ -421,7 +421,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
       'fixes the remittance text of payments when they join their batch, names the partners of a batch, and goes through recent transfers by partner',
     withdrawal_intents: 'writes the accounts of a batch of 100,000 payments page by page',
     withdrawals:
-      'writes the accounts of a batch of 100,000 payments page by page, and finds the payment of a withdrawal by its id',
+      'writes the accounts of a batch of 100,000 payments page by page, finds the payment of a withdrawal by its id, and knows whether it is older than a restore',
   },
   'pay-runs': {
     ledger_balances: 'decides under the members’ locks how pay is split between available and owed',

@@ -36,8 +36,8 @@ export type KnownPayment = Columns<
 > & {
   /** It waits for approval, or is held. */
   isWaiting: boolean
-  /** The instant since which Adyen may have made it without the books' knowledge, before a restore; null if it cannot. */
-  mayBeMadeSince: Date | null
+  /** Whether Adyen may have made it without the books' knowledge, before a restore. */
+  mayBeMade: boolean
 }
 
 export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
@@ -45,16 +45,16 @@ export async function findPayments(db: Reader, rail: string, references: readonl
     select p.reference, p.net_amount, p.currency, p.sent_at, p.transfer_id, p.outcome, p.reason, p.restriction,
            p.refused_transfers, p.retry_at,
            coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting,
-           ${mayBeMadeSince} as may_be_made_since
-      from payouts p left join payout_batches b on b.id = p.batch_id
+           ${mayBeMade} as may_be_made
+      from payouts p join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+           left join payout_batches b on b.id = p.batch_id
      where p.rail = ${rail} and ${hasReference(references, { of: 'p' })}`.execute(db)
   return rows
 }
 
-// A backup of unknown age may be as old as the bank's listings reach.
-const mayBeMadeSince = sql<Date | null>`
-  (select min(coalesce(r.recovered_until, r.detected_at - interval '150 days')) from restores r
-    where p.sent_at is null and (r.compared_at is null or r.compared_at >= p.created_at))`
+// A withdrawal of before the restore may be claimed again long after payouts were resumed.
+const mayBeMade = sql<boolean>`
+  coalesce(p.sent_at is null and w.created_at <= (select max(detected_at) from restores), false)`
 
 /** A request that was sent, and may have made its payment until it is closed. */
 export type OpenRequest = {
@@ -258,10 +258,11 @@ async function lockPayout(
   { rail, reference }: { rail: string; reference: string },
 ): Promise<Payout | undefined> {
   const { rows } = await sql<Payout>`
-    select partner_id, withdrawal_id, net_amount, currency, outcome, sent_at is not null as is_sent,
-           removed_at is not null as is_removed, request_open_at, refused_transfers, transfer_id, transfer_sequence,
-           ${mayBeMadeSince} is not null as may_be_made
-      from payouts p where rail = ${rail} and ${hasReference(reference, { of: 'p' })} for update`.execute(tx)
+    select p.partner_id, p.withdrawal_id, p.net_amount, p.currency, p.outcome, p.sent_at is not null as is_sent,
+           p.removed_at is not null as is_removed, p.request_open_at, p.refused_transfers, p.transfer_id, p.transfer_sequence,
+           ${mayBeMade} as may_be_made
+      from payouts p join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+     where p.rail = ${rail} and ${hasReference(reference, { of: 'p' })} for update of p`.execute(tx)
   return rows[0]
 }
 

@@ -33,6 +33,8 @@ const limits = {
   effectMsMax: 15 * 60_000,
   // The bank's clock may differ from ours, and a partner's sandbox clock may be ahead.
   clockMsMax: dayMs,
+  // The vendor lists at most six months.
+  listedMsMax: 150 * dayMs,
 }
 
 type ChannelOptions = { db: Db; now: Clock; settings: AdyenSettings; requestMsMax?: number }
@@ -91,7 +93,7 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
   const approved = sendable.filter(({ reference }) => admitted.has(reference))
   const failure = await forEachAtOnce(approved, async payment => {
     const before = known.get(payment.reference)
-    if (before?.mayBeMadeSince == null || (await learn(context, before, signal))?.length === 0)
+    if (!before?.mayBeMade || (await learn(context, before, signal))?.length === 0)
       await create(context, payment, signal)
   })
   // Payments that were accepted before the failure are in the books, and come with the reports.
@@ -253,16 +255,16 @@ async function learn(
 
 async function lookUp(
   { client, now }: Context,
-  { reference, transferId, sentAt, mayBeMadeSince, refusedTransfers }: KnownPayment,
+  { reference, transferId, sentAt, mayBeMade, refusedTransfers }: KnownPayment,
   signal: AbortSignal,
 ): Promise<Transfer[]> {
   if (transferId !== null) return [await client.get(transferId, signal)]
-  const sentMs = (mayBeMadeSince ?? sentAt ?? now()).getTime()
-  const since = new Date(Math.min(sentMs, now().getTime()) - limits.clockMsMax)
-  const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
-  // The vendor limits the period to six months.
-  const latest = new Date(since.getTime() + 150 * dayMs)
-  const page = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const nowMs = now().getTime()
+  // Before a restore, it may have been sent at any time.
+  const sentMs = mayBeMade ? nowMs - limits.listedMsMax + 2 * limits.clockMsMax : (sentAt?.getTime() ?? nowMs)
+  const sinceMs = Math.min(sentMs, nowMs) - limits.clockMsMax
+  const untilMs = Math.min(Math.max(sentMs, nowMs) + limits.clockMsMax, sinceMs + limits.listedMsMax)
+  const page = await client.list({ since: new Date(sinceMs), until: new Date(untilMs), reference }, signal)
   const { transfers, unreadable } = page
   // An unreadable transfer may be the payment.
   if (unreadable[0] !== undefined) throw new UnexpectedShape(unreadable[0].why)

@@ -44,7 +44,7 @@ const resume = async () => {
   return { status: response.status, text: await response.text() }
 }
 const openExceptions = async () => await exceptions.list(setUp.harness.db, { state: 'open', take: 100 })
-const restored = async (recoveredUntil: Date) => {
+const restored = async (recoveredUntil: Date | null) => {
   const { inTx, clock } = setUp.harness
   await inTx(tx => recordRestore(tx, { how: 'The database was restored', recoveredUntil, now: clock.now() }))
 }
@@ -126,21 +126,33 @@ test('after a restore, what Adyen has made is listed at once and back to the bac
   expect(copiesOf(reference)).toBe(1)
 })
 
-test('a payment that Adyen has is not made again after a restore, even if it was not listed and its key has expired', async () => {
-  const backup = setUp.harness.clock.now()
-  const { id, reference } = await madeBefore(booked, { key: 'expired' })
-  setUp.harness.clock.advance({ days: 8 })
-  await restored(backup)
-  await run('submit-withdrawals')
-  await compared()
-  await paidAfterAll(id)
-  expect(copiesOf(reference)).toBe(1)
-  expect(await openExceptions()).toEqual([])
-})
+test.each([
+  { age: 'known', claimed: 'before' },
+  { age: 'unknown', claimed: 'before' },
+  { age: 'known', claimed: 'after' },
+])(
+  'an unlisted payment with an expired key is not made again: backup of $age age, claimed $claimed payouts are resumed',
+  async ({ age, claimed }) => {
+    const { clock } = setUp.harness
+    const backup = clock.now()
+    const { id, reference } = await madeBefore(booked, { key: `expired ${age} ${claimed}` })
+    clock.advance({ minutes: 120 })
+    await restored(age === 'known' ? backup : null)
+    if (claimed === 'before') await run('submit-withdrawals')
+    clock.advance({ days: 8 })
+    await compared()
+    clock.advance({ minutes: 1 })
+    if (claimed === 'after') await run('submit-withdrawals')
+    await paidAfterAll(id)
+    expect(copiesOf(reference)).toBe(1)
+    expect(await openExceptions()).toEqual([])
+  },
+)
 
-test('a payment that a look-up does not find is requested with the reference of before the backup, which Adyen knows', async () => {
-  const { id, reference } = await madeBefore([])
-  setUp.harness.clock.advance({ days: 3 })
+test('a payment that a look-up does not find is requested with the key of before the backup', async () => {
+  const { id } = await setUp.harness.addWithdrawal({ currency: 'EUR' })
+  const reference = referenceFor(id)
+  setUp.harness.clock.advance({ minutes: 1 })
   await restored(setUp.harness.clock.now())
   await run('submit-withdrawals')
   await compared()

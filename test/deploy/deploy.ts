@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmodSync,
   existsSync,
@@ -9,6 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -40,6 +42,8 @@ const isInstalled = (command: string) => {
 
 checkFiles()
 checkUnits()
+if (isInstalled('haproxy')) await checkAffinity()
+else console.log('Skipped the proxy: haproxy not found; install it (Debian: apt-get install haproxy)')
 if (isInstalled('podman')) await checkImage()
 else console.log('Skipped the image: podman not found; install it (Debian: apt-get install podman runc debootstrap)')
 
@@ -79,6 +83,48 @@ function checkFiles(): void {
       const { apiVersion, kind, metadata } = document.toJS()
       expect(`${resource}: ${kind} is complete`, document.errors.length === 0 && Boolean(apiVersion && metadata.name))
     }
+  }
+}
+
+/** The proxy sends a key to one API, spreads keys over both, and sends all to the other when one is lost. */
+async function checkAffinity(): Promise<void> {
+  const apis = ['api-1', 'api-2'].map(name => createServer((_, response) => response.end(name)))
+  const ports = await Promise.all([...apis.map(() => freePort()), freePort()])
+  await Promise.all(apis.map((api, index) => once(api.listen(ports[index], '127.0.0.1'), 'listening')))
+  const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-proxy-'))
+  const file = path.join(folder, 'haproxy.cfg')
+  writeFileSync(
+    file,
+    readFileSync(at('deploy/citus/haproxy.cfg'), 'utf8')
+      .replace('10.77.0.31:8080', `127.0.0.1:${ports[0]}`)
+      .replace('10.77.0.32:8080', `127.0.0.1:${ports[1]}`)
+      .replace('127.0.0.1:8000', `127.0.0.1:${ports[2]}`),
+  )
+  const proxy = spawn('haproxy', ['-db', '-f', file], { stdio: 'ignore' })
+  const ask = async (key: string) => {
+    const response = await fetch(`http://127.0.0.1:${ports[2]}/v1/tiers`, { headers: { 'x-api-key': key } })
+    return response.ok ? await response.text() : ''
+  }
+  const keys = Array.from({ length: 40 }, (_, index) => `mm_test_${index}`)
+  const askAll = () => Promise.all(keys.map(ask))
+  try {
+    await until(async () => (await askAll().catch(() => [''])).every(name => name !== ''), 'the proxy answers')
+    const first = await askAll()
+    expect('the proxy uses both APIs', new Set(first).size === 2)
+    expect('the proxy sends a key to the same API', (await askAll()).join() === first.join())
+    apis[0]?.close()
+    apis[0]?.closeAllConnections()
+    await until(
+      async () => (await askAll().catch(() => [''])).every(name => name === 'api-2'),
+      'the proxy sends the keys of a lost API to the other',
+    )
+  } finally {
+    proxy.kill('SIGTERM')
+    for (const api of apis) {
+      api.close()
+      api.closeAllConnections()
+    }
+    rmSync(folder, { recursive: true })
   }
 }
 

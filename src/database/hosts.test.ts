@@ -91,8 +91,8 @@ test('a query on a host that hangs ends, although no other host accepts writes y
 })
 
 test.each([
-  ['at most', 0, [250, 500, 1_000, 2_000, 2_000]],
-  ['at least', 1, [125, 250, 500, 1_000, 1_000]],
+  ['at most', 0, [250, 500, 1_000, 1_500, 1_500]],
+  ['at least', 1, [125, 250, 500, 750, 750]],
 ])('an unreachable host is asked again after %s these waits, and at once after it has answered', (_, random, waits) => {
   let now = 0
   const backOff = new BackOff({ now: () => now, random: () => random })
@@ -131,6 +131,26 @@ test('a search does not ask an unreachable host before its time, and a standby i
   now += 250
   await searchAnew()
   expect(down.connections).toBe(2)
+})
+
+test('the reason why hosts refuse a connection is kept while they are not asked again', async () => {
+  const [first, second] = [await startHost(), await startHost()]
+  const addresses = [first.port, second.port].map(
+    port => `postgres://${harness.user}@127.0.0.1:${port}/${harness.database}?sslmode=verify-full`,
+  )
+  const Client = clientOf(addresses, { now: () => 0, random: () => 0 })
+  const refuse = async () => await new Client().connect().catch((refused: unknown) => refused)
+  const refused = await refuse()
+  const refusedLater = await vi.waitFor(async () => {
+    const later = await refuse()
+    expect(later).not.toBe(refused)
+    return later
+  }, 10_000)
+  for (const each of [refused, refusedLater])
+    expect(each).toMatchObject({
+      message: 'no host of the database accepts writes: The server does not support SSL connections',
+    })
+  expect([first.connections, second.connections]).toEqual([1, 1])
 })
 
 test('a start that every host refuses does not wait, and says why', async () => {

@@ -9,9 +9,9 @@ const limits = {
   checkMs: 2_000,
   // How often a search asks each host that answers.
   searchMs: 250,
-  // The longest wait before a host that was unreachable is asked again. It may be the only one that can accept writes: with the second in
-  // which it answers, that stays within the three seconds in which writes must be back after a failover.
-  backOffMsMax: 2_000,
+  // The longest wait before a host that was unreachable is asked again. It may be the only one that can accept writes: with the next round
+  // of a search and the second in which it answers, that stays within the three seconds in which writes must be back after a failover.
+  backOffMsMax: 1_500,
 }
 
 /**
@@ -111,6 +111,8 @@ class Host {
   readonly port: number
   readonly #address: string
   readonly #backOff: BackOff
+  /** Why the host, when it was last asked, refused us; undefined if it did not. */
+  refusal: Error | undefined
   #probing: Promise<Host> | undefined
 
   constructor(address: string, chance: Chance) {
@@ -138,8 +140,10 @@ class Host {
     try {
       await requireWrites(this.#address)
       this.#backOff.reset()
+      this.refusal = undefined
       return this
     } catch (error) {
+      this.refusal = error instanceof Error && outageOutcome(error) === undefined ? error : undefined
       // A standby, and a server that starts, may accept writes soon.
       if (error instanceof NoPrimary || error instanceof pg.DatabaseError) this.#backOff.reset()
       else this.#backOff.fail()
@@ -197,16 +201,12 @@ class Primary {
   // A host that hangs must not delay the others, so each round begins without waiting for the one before.
   async #pollHosts(): Promise<Host> {
     const { promise: found, resolve } = Promise.withResolvers<Host>()
-    let refusal: Error | undefined
-    const noteRefusal = (error: unknown) => {
-      if (error instanceof Error && outageOutcome(error) === undefined) refusal = error
-    }
     for (let waitedMs = 0; waitedMs < limits.answerMsMax; waitedMs += limits.searchMs) {
-      for (const host of this.#hosts) host.probe()?.then(resolve, noteRefusal)
+      for (const host of this.#hosts) host.probe()?.then(resolve, () => undefined)
       const host = await Promise.race([found, pause(limits.searchMs)])
       if (host !== undefined) return this.#adopt(host)
     }
-    this.#lost = new NoPrimary(refusal)
+    this.#lost = new NoPrimary(this.#hosts.find(({ refusal }) => refusal !== undefined)?.refusal)
     throw this.#lost
   }
 

@@ -3,7 +3,7 @@ import { named, operationsOn } from '../http/operation.ts'
 import { conflict, problem } from '../kernel/errors.ts'
 import { namedObject, nullable, strict } from '../kernel/schemas.ts'
 import { GivenInstant, Instant, parseInstant } from '../kernel/time.ts'
-import { listUncompared } from '../payouts/books/comparison.ts'
+import { type ComparedApi, listUncompared } from '../payouts/books/comparison.ts'
 import { endRestore, findRestore, listUnsent, recordRestore } from '../payouts/books/restores.ts'
 import { fileRailsOf } from '../payouts/channels/rail.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
@@ -57,11 +57,9 @@ const resumePayouts = operation({
     const restore = await findRestore(tx)
     if (restore === undefined) throw problem('NotFound', 'Payouts are not stopped: the database was not restored')
     const rails = fileRailsOf(context.rails)
-    const apis = await Promise.all(
-      context.rails
-        .filter(({ files }) => files === null)
-        .map(async rail => ({ name: rail.name, listedUntil: await rail.listedUntil(tx) })),
-    )
+    const apis: ComparedApi[] = []
+    for (const { name, listedUntil } of context.rails)
+      if (listedUntil !== undefined) apis.push({ name, listedUntil: await listedUntil(tx) })
     const uncompared = await listUncompared(tx, { rails, apis, restore, needsStatements: !withoutStatements })
     if (uncompared.length > 0) throw conflict(uncompared.join('; '))
     await endRestore(tx, { person, now })

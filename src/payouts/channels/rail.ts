@@ -22,8 +22,8 @@ export type Rail = {
   readonly reports: { readonly arrivals: boolean; readonly returns: boolean }
   /** What only a rail of files has; null for an API. */
   readonly files: FileRailSettings | null
-  /** Until when all payments that an API has made are listed; null if they never were, and for a rail of files. */
-  listedUntil(db: Reader): Promise<Date | null>
+  /** Until when all payments that an API has made are listed; null if they never were. A rail of files has none. */
+  readonly listedUntil?: (db: Reader) => Promise<Date | null>
   /** The format or the API, and how files or news travel. For operators. */
   readonly summary: string
   /** Writes the name of a payee in the characters that the bank takes, cut to its length. */

@@ -25,7 +25,6 @@ export function toRail(settings: FileRailSettings): Rail {
     automatic,
     reports: { arrivals: format.readsStatements, returns: format.readsReturns },
     files: settings,
-    listedUntil: async () => null,
     summary: `${format.name}, ${delivery === null ? 'carried by hand' : 'delivered by the worker'}`,
     payeeName: accountHolder => format.payeeName(accountHolder),
     accountRefusal: account => format.accountRefusal(account),

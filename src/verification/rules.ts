@@ -697,7 +697,7 @@ export const rules: Rule[] = [
       with batches as materialized (
         select p.batch_id as id from payouts p where p.batch_id is not null and ${chosen('withdrawal', sql`p.partner_id`, sql`p.withdrawal_id`)}
          union
-        select b.id from payout_batches b where not exists (select from payouts p where p.batch_id = b.id)
+        select b.id from payout_batches b left join payouts p on p.batch_id = b.id where p.batch_id is null
       ), summed as (
         select b.id, b.payment_count, b.control_total, count(p.reference) as payments, coalesce(sum(p.net_amount), 0) as total
           from batches join payout_batches b using (id)

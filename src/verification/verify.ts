@@ -230,8 +230,8 @@ export type Seals = { cycles: number; transfers: bigint; latestAt: Date | null }
 
 export async function readSeals(db: Reader): Promise<Seals> {
   const { rows } = await sql<Seals>`
-    select count(*)::integer as cycles, max(sealed_at) as latest_at,
-           (select coalesce(sum(sequence), 0)::bigint from ledger_member_seals) as transfers
-      from ledger_seals where sealed_at is not null`.execute(db)
+    select cycles, latest_at, transfers
+      from (select count(*)::integer as cycles, max(sealed_at) as latest_at from ledger_seals where sealed_at is not null) seals
+     cross join (select coalesce(sum(sequence), 0)::bigint as transfers from ledger_member_seals) members`.execute(db)
   return rows[0] ?? { cycles: 0, transfers: 0n, latestAt: null }
 }

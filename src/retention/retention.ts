@@ -1,11 +1,12 @@
 import type { RawBuilder } from 'kysely'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { oldDisclosures } from '../audit-log/disclosures.ts'
-import { type Reader, sql } from '../database/database.ts'
+import { lanesOf, type Reader, sql } from '../database/database.ts'
 import { oldEvidence } from '../erasure/erasure.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { keptSince, type Retention, type RetentionKind, retentionKinds } from '../kernel/retention.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
+import { scopesOf } from '../partners/clocks.ts'
 import { oldArchiveKeys } from '../payouts/books/archive-keys.ts'
 import { oldBankTexts } from '../payouts/books/bank-texts.ts'
 import * as requests from '../requests/requests.ts'
@@ -55,10 +56,15 @@ export async function findOverdue(
   { retention, now }: { retention: Retention; now: Date },
 ): Promise<RemovedKind[]> {
   const overdue: RemovedKind[] = []
+  const scopes = lanesOf(db) === 'partner' ? await scopesOf(db) : [{ scope: undefined }]
   for (const kind of removedKinds) {
     const before = new Date(keptSince(retention[kind], now).getTime() - graceMs)
-    const { rows } = await sql`select from (${oldOf[kind]({ before, countMax: 1 })}) old limit 1`.execute(db)
-    if (rows.length > 0) overdue.push(kind)
+    for (const { scope } of scopes) {
+      const { rows } = await sql`select from (${oldOf[kind]({ before, countMax: 1, scope })}) old limit 1`.execute(db)
+      if (rows.length === 0) continue
+      overdue.push(kind)
+      break
+    }
   }
   return overdue
 }

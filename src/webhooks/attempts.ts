@@ -1,6 +1,8 @@
-import { type Db, sql, type Tx } from '../database/database.ts'
+import { cachedSql } from '../database/cached-sql.ts'
+import { type Db, lanesOf, sql, type Tx } from '../database/database.ts'
+import { onOnePartner } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
-import { offsetMsOf } from '../partners/clocks.ts'
+import { offsetMsOf, readOffsetMs } from '../partners/clocks.ts'
 import { applyAttempt, flowLimits, type Health, nextAttemptAt } from './rules.ts'
 import type { AttemptOutcome } from './send.ts'
 
@@ -56,7 +58,7 @@ export async function claim(
 ): Promise<Claimed[]> {
   const { offsetMs, offsetMsMax } = hasClocks ? clocks : noClocks
   const isFree = sql`(leased_until is null or leased_until <= ${realNow})`
-  const { rows } = await sql<Claimed>`
+  const choose = sql`
     with candidate as (
       select w.partner_id, w.id, w.due_at from webhook_endpoints w
        where w.due_at <= ${now}::timestamptz + ${offsetMs} * interval '1 ms' and ${isFree}
@@ -70,21 +72,46 @@ export async function claim(
              as b (partner_id, count) on b.partner_id = c.partner_id
     ), chosen as (
       select partner_id, id from ranked order by rank, due_at limit ${countMax}
-    ), locked as (
+    )`
+  // The endpoint may have been deleted, or claimed by another process, since it became a candidate.
+  const isStillDue = sql`${isFree} and w.due_at is not null`
+  const leasedUntil = new Date(realNow.getTime() + leaseMs)
+  const columnsOf = (partnerId: ReturnType<typeof sql>, ahead: ReturnType<typeof sql>) => sql`
+    w.partner_id, w.id, w.url, w.headers, w.enabled, w.failure_count,
+    (w.failure_count > 0 or w.failing_since is not null or w.is_recovering) as is_impaired,
+    (select array_agg(s.secret order by s.created_at desc) from webhook_secrets s
+      where s.partner_id = ${partnerId} and s.endpoint_id = w.id
+        and (s.expires_at is null or s.expires_at > ${now}::timestamptz + ${ahead} * interval '1 ms')) as secrets,
+    ${ahead} as offset_ms`
+  if (lanesOf(db) === 'partner') {
+    const { rows } = await sql<{ partnerId: string; ids: string[] }>`
+      ${choose} select partner_id, array_agg(id) as ids from chosen group by partner_id`.execute(db)
+    // Rows of several nodes cannot be locked together.
+    const claimOne = ({ partnerId, ids }: { partnerId: string; ids: string[] }) =>
+      db.transaction().execute(async tx => {
+        const ahead = hasClocks ? await readOffsetMs(tx, partnerId) : 0
+        const { rows: claimed } = await sql<Claimed>`
+          select ${columnsOf(sql`${partnerId}`, sql`${ahead}::float8`)} from webhook_endpoints w
+           where w.partner_id = ${partnerId} and w.id = any(${ids}::text[]) and ${isStillDue}
+             for no key update of w skip locked`.execute(tx)
+        await sql`
+          update webhook_endpoints set leased_until = ${leasedUntil}
+           where partner_id = ${partnerId} and id = any(${claimed.map(({ id }) => id)}::text[])`.execute(tx)
+        return claimed
+      })
+    const perPartner: Claimed[][] = []
+    for (const chosen of rows) perPartner.push(await claimOne(chosen))
+    return perPartner.flat()
+  }
+  const { rows } = await sql<Claimed>`
+    ${choose}, locked as (
       select w.partner_id, w.id from webhook_endpoints w
-       where (w.partner_id, w.id) in (select partner_id, id from chosen) and ${isFree}
-         -- The endpoint may have been deleted, or claimed by another process, since it became a candidate.
-         and w.due_at is not null
+       where (w.partner_id, w.id) in (select partner_id, id from chosen) and ${isStillDue}
          for no key update skip locked
     )
-    update webhook_endpoints w set leased_until = ${new Date(realNow.getTime() + leaseMs)}
+    update webhook_endpoints w set leased_until = ${leasedUntil}
       from locked where w.partner_id = locked.partner_id and w.id = locked.id
-    returning w.partner_id, w.id, w.url, w.headers, w.enabled, w.failure_count,
-              (w.failure_count > 0 or w.failing_since is not null or w.is_recovering) as is_impaired,
-              (select array_agg(s.secret order by s.created_at desc) from webhook_secrets s
-                where s.partner_id = w.partner_id and s.endpoint_id = w.id
-                  and (s.expires_at is null or s.expires_at > ${now}::timestamptz + ${offsetMs} * interval '1 ms')) as secrets,
-              ${offsetMs} as offset_ms`.execute(db)
+    returning ${columnsOf(sql`w.partner_id`, offsetMs)}`.execute(db)
   return rows
 }
 
@@ -168,7 +195,7 @@ export async function record(tx: Tx, attempts: Attempt[]): Promise<HealthChange[
     return { ...each, retryAt: isRetry ? nextAttemptAt({ failures, now: each.at, random: Math.random() }) : null }
   })
   const column = <T>(value: (row: (typeof rows)[number]) => T) => rows.map(value)
-  await sql`
+  await cachedSql`
     with attempted as (
       select * from unnest(
         ${column(row => row.partnerId)}::text[], ${column(row => row.endpointId)}::text[], ${column(row => row.eventId)}::text[],
@@ -188,6 +215,7 @@ export async function record(tx: Tx, attempts: Attempt[]): Promise<HealthChange[
                           else 'pending' end
         from attempted a
        where d.partner_id = a.partner_id and d.endpoint_id = a.endpoint_id and d.event_id = a.event_id
+             ${onOnePartner('d', attempts)}
       returning a.*, d.attempt_count as number
     )
     insert into webhook_attempts
@@ -202,12 +230,13 @@ type HealthRow = Health & { partnerId: string; id: string; deletedAt: Date | nul
 /** Locks the endpoints of the attempts, including healthy ones: deliveries are written under the lock of their endpoint. */
 async function recordHealth(tx: Tx, attempts: Attempt[]): Promise<HealthChange[]> {
   const ids = [...new Map(attempts.map(each => [`${each.partnerId} ${each.endpointId}`, each])).values()]
-  const { rows } = await sql<HealthRow>`
+  const { rows } = await cachedSql<HealthRow>`
     select partner_id, id, enabled, disabled_reason, failure_count, blocked_until, failing_since, failing_days,
            last_failing_day, is_recovering, deleted_at
       from webhook_endpoints
      where (partner_id, id) in (select * from unnest(${ids.map(each => each.partnerId)}::text[],
                                                      ${ids.map(each => each.endpointId)}::text[]))
+           ${onOnePartner('webhook_endpoints', attempts)}
      order by partner_id, id for no key update`.execute(tx)
   const changes: HealthChange[] = []
   for (const { partnerId, id, deletedAt, ...before } of rows) {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Db } from '../database/database.ts'
+import { type Db, lanesOf } from '../database/database.ts'
 import { type Attempt, record } from './attempts.ts'
 
 const limits = {
@@ -34,7 +34,7 @@ export class Recorder {
     this.isRecording = true
     while (this.waiting.length > 0) {
       if (this.waiting.length < limits.recordedAtOnceMax) await pause(limits.collectMs)
-      const next = this.waiting.splice(0, limits.recordedAtOnceMax)
+      const next = this.takeNext()
       try {
         const { db, log } = this.context
         const changes = await db.transaction().execute(tx =>
@@ -50,5 +50,17 @@ export class Recorder {
       }
     }
     this.isRecording = false
+  }
+
+  /** Takes the oldest attempts; where lanes are per partner, those of one partner. */
+  private takeNext(): Waiting[] {
+    if (lanesOf(this.context.db) === 'shared') return this.waiting.splice(0, limits.recordedAtOnceMax)
+    const partnerId = this.waiting[0]?.attempt.partnerId
+    const next = this.waiting
+      .filter(({ attempt }) => attempt.partnerId === partnerId)
+      .slice(0, limits.recordedAtOnceMax)
+    const taken = new Set(next)
+    this.waiting = this.waiting.filter(each => !taken.has(each))
+    return next
   }
 }

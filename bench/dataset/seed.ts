@@ -225,8 +225,9 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
   const all = `generate_series(0, ${intents - 1}) as n`
   const completed = `generate_series(0, ${intents - 1}, 5) as n`
   const member = id('mem', `${firstMember} + (n / 5) % ${members}`)
-  // The whole history lies in the quarter before today.
-  const at = `now() - interval '90 days' * (1 - n::float8 / ${intents})`
+  // The whole history lies in the quarter before today. One instant for all statements: otherwise a withdrawal near midnight and its
+  // transfers would be of different days.
+  const at = `'${new Date().toISOString()}'::timestamptz - interval '90 days' * (1 - n::float8 / ${intents})`
   await client.query(
     `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
                                      employer_fee, tier, tier_version, account, created_at, expires_at)

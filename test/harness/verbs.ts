@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { type Db, lanesOf } from '../../src/database/database.ts'
+import type { Db } from '../../src/database/database.ts'
 import { defaultRetention, type Retention } from '../../src/kernel/retention.ts'
 import type { Clock } from '../../src/kernel/time.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
@@ -10,6 +10,7 @@ import { verify } from '../../src/verification/verify.ts'
 import type { TaskName, Tasks } from '../../src/worker/task.ts'
 import type { FileBank } from '../banks/file-bank.ts'
 import { type ApiResponse, type Call, locatedId } from './api-response.ts'
+import { citusUrl } from './citus.ts'
 
 export type NewMember = {
   available?: number
@@ -73,8 +74,7 @@ export function verbsOf({ call, addMember, db, clock, log, ...own }: Of) {
     const channels = options.channels ?? (options.rails ? undefined : own.channels) ?? (await channelsOf(rails))
     const tasks: Partial<Tasks> = { ...internalTasks, ...payoutTasks(channels), ...retentionTasks(retention) }
     // Where partners are on several nodes, no transaction works for all of them.
-    const { [name]: task } =
-      lanesOf(db) === 'partner' ? (await import('../../src/worker.ts')).inEachScope(tasks) : tasks
+    const { [name]: task } = citusUrl !== undefined ? (await import('../../src/worker.ts')).inEachScope(tasks) : tasks
     if (task === undefined) throw new Error(`The harness does not run the task ${name}`)
     await task({ db, log: options.log ?? log, now: clock.now })
   }

@@ -1,14 +1,15 @@
 import { create } from '../../src/payouts/payouts.ts'
 import { backOffFrom } from '../../src/payouts/rules.ts'
 import type { submitDue } from '../../src/withdrawals/withdrawals.ts'
+import { citusUrl } from '../harness/citus.ts'
 
-/** The options with which a worker claims due withdrawals of a partner for the simulated bank. */
+/** The options with which a worker claims due withdrawals for the simulated bank: of all partners, or on Citus of one. */
 export function claimingAt(now: Date, partnerId: string): Parameters<typeof submitDue>[1] & { rail: string } {
   const rail = 'simulated-bank'
   return {
     rail,
     now,
-    scope: { only: partnerId },
+    scope: citusUrl === undefined ? 'all' : { only: partnerId },
     countMax: 1_000,
     nextPollAt: backOffFrom(now),
     nameForBank: (tx, claimed) => create(tx, { rail, claimed, now }),

@@ -47,9 +47,9 @@ async function balance(memberId: string, currency = 'GBP') {
 /** Submits all held withdrawals and has the bank pay them. */
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
-  for (const { id: partnerId } of await harness.db.selectFrom('partners').select('id').execute())
+  for (const { id } of await harness.db.selectFrom('partners').select('id').execute())
     await harness.inTx(async tx => {
-      for (const { withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now, partnerId)))
+      for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now, id)))
         await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     })
 }

@@ -21,8 +21,6 @@ export const exceptions: Record<string, string[]> = {
   ],
   'The worker claims what is due, of all partners.': [
     'src/webhooks/attempts.ts claim',
-    'src/webhooks/attempts.ts record',
-    'src/webhooks/attempts.ts recordHealth',
     'src/withdrawals/intents.ts expireDue',
     'src/withdrawals/intents.ts recordExpiry',
     'src/withdrawals/withdrawals.ts lockDue',
@@ -35,7 +33,6 @@ export const exceptions: Record<string, string[]> = {
     'src/members/erase.ts destroyPaymentKeys',
     'src/members/former-names.ts removeFormerNames',
     'src/partners/member-sessions.ts forgetSessions',
-    'src/requests/requests.ts removeOld',
     'src/retention/retention.ts findOverdue',
     'src/webhooks/deliveries.ts removeOld',
     'src/withdrawals/intents.ts removeOldUnused',
@@ -58,7 +55,6 @@ export const exceptions: Record<string, string[]> = {
     'src/withdrawals/inspection.ts select',
   ],
   'After a restore, the members of all partners are compared with the journal of erasures and with the keys.': [
-    'src/erasure/erasure.ts findLeft',
     'src/erasure/erasure.ts listUnrecorded',
     'src/member-imports/erase.ts findRowsOf',
     'src/members/erase.ts listRestored',

@@ -143,7 +143,6 @@ async function startApi(parts: Parts, started: Started): Promise<void> {
       batchDb,
       withCopying,
       replica: parts.replica && new Replica({ primary: db, replica: parts.replica.db, log }),
-      lanes: lanesOf(db),
       publicUrl: settings.MIDMONTH_PUBLIC_URL || undefined,
       console: await consoleOf(settings),
       bankOf: banksOf(settings, rails),

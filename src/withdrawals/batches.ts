@@ -1,7 +1,6 @@
 import { Batches } from '../batch/batch.ts'
-import type { BatchDb, Db } from '../database/database.ts'
+import { type BatchDb, type Db, lanesOf } from '../database/database.ts'
 import type { Replay } from '../idempotency/idempotency.ts'
-import type { Lanes } from '../kernel/lanes.ts'
 import type { ProcessMetrics } from '../metrics/process-metrics.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import { type Completed, type Completion, completeAll } from './completions.ts'
@@ -19,17 +18,16 @@ export function withdrawalBatches({
   db,
   batchDb,
   banks,
-  lanes = 'shared',
   metrics,
   tracing,
 }: {
   db: Db
   batchDb: BatchDb
   banks: Banks
-  lanes?: Lanes
   metrics?: { process: ProcessMetrics } | undefined
   tracing?: Tracing | undefined
 }) {
+  const lanes = lanesOf(batchDb)
   const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)
   const creations = new Batches<intents.NewIntent, Intent | Replay>(
     (commands, context) => intents.createAll(dbFor(context), commands, banks),

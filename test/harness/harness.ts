@@ -111,7 +111,6 @@ export async function startHarness({
       ...databases,
       metrics,
       tracing,
-      lanes,
       sealer,
       log,
       now: clock.now,
@@ -247,7 +246,7 @@ export async function startHarness({
     async startSecond(options: { channels?: Channel[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
       await openSealer(databases.db, keySource)
-      const context = { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, erasures }
+      const context = { ...databases, sealer, log, now: clock.now, mode, bankOf, erasures }
       const secondApp = await buildApp(context, { fence, channels, ...options })
       const callSecond = callerOf(secondApp)
       return {

@@ -112,7 +112,7 @@ async function lookAtDatabase({ db, isWorking }: HealthContext): Promise<Check> 
 
 /** An app with only the health probes and the metrics, for a process that runs only the worker. */
 export async function buildHealthApp(
-  context: Omit<ApiContext, 'batchDb' | 'lanes' | 'withCopying' | 'bankOf'>,
+  context: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
   { isWorking }: { isWorking: () => boolean },
 ): Promise<App> {
   const app = createServer(context)

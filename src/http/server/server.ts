@@ -9,7 +9,6 @@ import type { BatchDb, Db } from '../../database/database.ts'
 import type { Replica } from '../../database/replica.ts'
 import type { Deadline } from '../../kernel/deadline.ts'
 import type { Problem } from '../../kernel/errors.ts'
-import type { Lanes } from '../../kernel/lanes.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { Clock } from '../../kernel/time.ts'
 import type { MetricsSource } from '../../metrics/metrics-source.ts'
@@ -112,8 +111,6 @@ export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, Logge
 export type ApiContext = {
   db: Db
   batchDb: BatchDb
-  /** See `Batches`. */
-  lanes?: Lanes
   withCopying: WithCopying
   /** For reads that decide nothing; without it, they go to the primary. */
   replica?: Replica | undefined

@@ -17,7 +17,7 @@ import { addressesOf, NoPrimary } from './database/hosts.ts'
 import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { requireOwnSessions } from './database/own-session.ts'
-import { readSpread } from './database/spread.ts'
+import { misplacedIn, readPlaces } from './database/spread.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import type { Lanes } from './kernel/lanes.ts'
@@ -90,7 +90,7 @@ export async function openDatabase(
     await connectFirst(databases.pool, log)
     if (embedded === undefined) await requireOwnSessions(databases.pool, { isThorough: isServing || as === 'owner' })
     await requireDurability(databases.db)
-    databases.useLanes(await lanesFor(databases.pool, settings, as))
+    databases.useLanes(await lanesFor(databases.db, settings, as))
   } catch (error) {
     await close()
     if (embedded !== undefined) throw error
@@ -106,10 +106,10 @@ export async function openDatabase(
   }
 }
 
-async function lanesFor(pool: pg.Pool, { MIDMONTH_LANES: chosen }: Settings, as: 'app' | 'owner'): Promise<Lanes> {
-  const spread = await readSpread(pool)
-  if (spread === 'not') return chosen === 'partner' ? 'partner' : 'shared'
-  if (spread === 'partly' && as === 'app')
+async function lanesFor(db: Db, { MIDMONTH_LANES: chosen }: Settings, as: 'app' | 'owner'): Promise<Lanes> {
+  const places = await readPlaces(db)
+  if (places.size === 0) return chosen === 'partner' ? 'partner' : 'shared'
+  if (as === 'app' && misplacedIn(places).some(table => !places.has(table)))
     throw new Error(
       'only some tables are spread over the nodes; run midmonth distribute --yes, which goes on where it was',
     )

@@ -4,11 +4,9 @@ import type { Db } from './database.ts'
 import { type AppRole, applyGrants } from './grants.ts'
 import { inTurn } from './migrate.ts'
 import { readSchemaState } from './migrations.ts'
-import { formsToReplace } from './node-forms.ts'
+import { type DistributionStep, formsToReplace } from './node-forms.ts'
+import { readPlaces } from './spread.ts'
 import { type TablePlace, tablePlaces } from './table-places.ts'
-
-/** One change that spreads the tables, and the statement that makes it. */
-export type DistributionStep = { change: string; statement: string }
 
 /**
  * Reads what is left to do until every table is at its place; see `tablePlaces`. A run that was interrupted is continued by these steps.
@@ -18,7 +16,7 @@ export type DistributionStep = { change: string; statement: string }
 export async function planDistribution(client: pg.ClientBase, db: Db): Promise<DistributionStep[]> {
   const obstacles = await findObstacles(client, db)
   if (obstacles.length > 0) throw new Error(obstacles.join('\n'))
-  const spread = await spreadTables(client)
+  const places = await readPlaces(db)
   const keys = await foreignKeys(client)
   const placed = Object.entries(tablePlaces).map(([table, place]) => ({ table: snakeCase(table), place }))
   const placeOf = new Map(placed.map(({ table, place }) => [table, place]))
@@ -30,9 +28,9 @@ export async function planDistribution(client: pg.ClientBase, db: Db): Promise<D
     referredFirst(
       placed.filter(each => each.place === place).map(({ table }) => table),
       kept,
-    ).filter(table => !spread.has(table))
+    ).filter(table => !places.has(table))
   return [
-    ...(await formsToReplace(client)).map(({ change, statement }) => ({ change, statement })),
+    ...(await formsToReplace(client)),
     ...dropped.map(({ name, table, target }) => ({
       change: `${table}: no foreign key to ${target}, which is a reference table`,
       statement: `alter table public.${table} drop constraint ${name}`,
@@ -60,10 +58,12 @@ const settings = [
 ] as const
 
 async function findObstacles(client: pg.ClientBase, db: Db): Promise<string[]> {
-  const { rows } = await client.query<{ hasExtension: boolean }>(
-    `select exists (select from pg_extension where extname = 'citus') as "hasExtension"`,
+  const { rows } = await client.query<{ hasExtension: boolean; database: string }>(
+    `select exists (select from pg_extension where extname = 'citus') as "hasExtension",
+            quote_ident(current_database()) as database`,
   )
-  if (rows[0]?.hasExtension !== true)
+  const { hasExtension = false, database = '' } = rows[0] ?? {}
+  if (!hasExtension)
     return [
       'This database has no extension citus: add citus to shared_preload_libraries on every node, restart them, and run "create extension citus" in this database on each, as a superuser',
     ]
@@ -79,7 +79,6 @@ async function findObstacles(client: pg.ClientBase, db: Db): Promise<string[]> {
       where result is distinct from wanted order by name, node`,
     [settings.map(([name]) => name), settings.map(([, wanted]) => wanted)],
   )
-  const { rows: database } = await client.query<{ name: string }>('select quote_ident(current_database()) as name')
   return [
     ...(nodes.rows.some(({ isCoordinator }) => isCoordinator)
       ? []
@@ -90,17 +89,9 @@ async function findObstacles(client: pg.ClientBase, db: Db): Promise<string[]> {
     ...settings.flatMap(([name, wanted, reason]) => {
       const at = lacking.filter(each => each.name === name).map(({ node }) => node)
       if (at.length === 0) return []
-      return `${name} must be ${wanted}, since ${reason}: run alter database ${database[0]?.name} set ${name} = ${wanted} on ${at.join(' and ')}`
+      return `${name} must be ${wanted}, since ${reason}: run alter database ${database} set ${name} = ${wanted} on ${at.join(' and ')}`
     }),
   ]
-}
-
-/** The tables that are on the nodes already. */
-async function spreadTables(client: pg.ClientBase): Promise<Set<string>> {
-  const { rows } = await client.query<{ name: string }>(
-    'select logicalrelid::regclass::text as name from pg_dist_partition',
-  )
-  return new Set(rows.map(({ name }) => name))
 }
 
 type ForeignKey = { name: string; table: string; target: string }
@@ -152,7 +143,7 @@ export async function distribute(
       onStep(change)
     }
     const { toContract } = await readSchemaState(db)
-    await applyGrants(client, app, { mayRevoke: toContract.length === 0 })
+    await applyGrants(client, app, { mayRevoke: toContract.length === 0, isSpread: true })
     return steps
   })
 }

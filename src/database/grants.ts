@@ -3,7 +3,6 @@ import pg from 'pg'
 import { snakeCase } from '../kernel/text.ts'
 import { type Reader, sql } from './database.ts'
 import { readableQueueColumns, readColumns } from './read-columns.ts'
-import { readSpread } from './spread.ts'
 import { type TablePlace, tablePlaces } from './table-places.ts'
 import { type TableRule, tableRules } from './table-rules.ts'
 import type { DB } from './tables.ts'
@@ -19,17 +18,18 @@ export type AppRole = {
 }
 
 /**
+ * @property mayRevoke false while older programs may run, which need rights that this program does not
+ * @property isSpread whether the tables are spread over nodes, which know no rights to single columns
+ */
+type GrantOptions = { mayRevoke: boolean; isSpread: boolean }
+
+/**
  * Grants the app role and the read role exactly the rights that the rules of the tables and the list of readable columns
  * give, and revokes all others. Idempotent. Creates a missing role if the owner may create roles, and otherwise skips it.
- * @param options.mayRevoke false while older programs may run, which need rights that this program does not
  * @param client a connection of the owner, after all migrations, that holds the lock of `migrate`, because PostgreSQL fails
  *   concurrent grants on the same table
  */
-export async function applyGrants(
-  client: pg.ClientBase,
-  app: AppRole,
-  { mayRevoke }: { mayRevoke: boolean },
-): Promise<void> {
+export async function applyGrants(client: pg.ClientBase, app: AppRole, options: GrantOptions): Promise<void> {
   const session = await describeSession(client, app)
   const statements = [
     // A database created by PostgreSQL 14 lets every role create tables here.
@@ -37,9 +37,9 @@ export async function applyGrants(
     // The queue's tables have row-level security but no policies, so only the owner could read them. Grants control access instead.
     ...session.securedTables.map(table => `alter table ${table} disable row level security`),
     // An app role with the owner's rights needs no grants, and a revoke would take rights from the owner.
-    ...(session.isAppOwner ? [] : [...creation(app, session, session.hasApp), ...appGrants(app, session, mayRevoke)]),
+    ...(session.isAppOwner ? [] : [...creation(app, session, session.hasApp), ...appGrants(app, session, options)]),
     ...creation({ name: readRoleOf(session) }, session, session.hasRead),
-    ...readGrants(session, mayRevoke),
+    ...readGrants(session, options),
   ]
   await client.query('begin')
   try {
@@ -66,12 +66,10 @@ type Session = {
   securedTables: string[]
   /** The columns of each table of the program outside its primary key. */
   columns: { readonly [table: string]: string[] }
-  /** Whether the tables are spread over nodes, which know no rights to single columns. */
-  isSpread: boolean
 }
 
 async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Session> {
-  const { rows } = await client.query<Omit<Session, 'isSpread'>>(
+  const { rows } = await client.query<Session>(
     `select current_database() as database,
             (select rolcreaterole or rolsuper from pg_roles where rolname = current_user) as "mayCreateRoles",
             (select pg_has_role(datdba, 'usage') from pg_database where datname = current_database()) as "ownsDatabase",
@@ -97,7 +95,7 @@ async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Ses
   )
   const [session] = rows
   if (session === undefined) throw new Error('PostgreSQL returned no session details')
-  return { ...session, isSpread: (await readSpread(client)) !== 'not' }
+  return session
 }
 
 const readRoleOf = ({ database }: Session) => `${database}_read`
@@ -111,7 +109,7 @@ function creation({ name, password }: AppRole, { mayCreateRoles }: Session, exis
 // All tables of the program.
 const ownTables = Object.keys(tableRules).map(table => `public.${snakeCase(table)}`)
 
-function appGrants({ name }: AppRole, session: Session, mayRevoke: boolean): string[] {
+function appGrants({ name }: AppRole, session: Session, { mayRevoke, isSpread }: GrantOptions): string[] {
   if (!session.hasApp && !session.mayCreateRoles) return []
   const role = pg.escapeIdentifier(name)
   return [
@@ -120,7 +118,7 @@ function appGrants({ name }: AppRole, session: Session, mayRevoke: boolean): str
     ...(Object.entries(tableRules) as [keyof DB, TableRule][]).flatMap(([table, rule]) => {
       const name = snakeCase(table)
       const rights = rightsUnder(rule, session.columns[name] ?? [])
-      return (session.isSpread ? rightsOnNodes(rights, tablePlaces[table]) : rights).map(
+      return (isSpread ? rightsOnNodes(rights, tablePlaces[table]) : rights).map(
         right => `grant ${right} on public.${name} to ${role}`,
       )
     }),
@@ -167,7 +165,7 @@ function rightsOnNodes(rights: readonly string[], place: TablePlace): readonly s
   return place === 'reference' && !whole.includes('update') ? [...whole, 'update'] : whole
 }
 
-function readGrants(session: Session, mayRevoke: boolean): string[] {
+function readGrants(session: Session, { mayRevoke, isSpread }: GrantOptions): string[] {
   if (!session.hasRead && !session.mayCreateRoles) return []
   const role = pg.escapeIdentifier(readRoleOf(session))
   return [
@@ -175,7 +173,7 @@ function readGrants(session: Session, mayRevoke: boolean): string[] {
     `grant select (${readableQueueColumns.join(', ')}) on graphile_worker.jobs to ${role}`,
     // Nodes know no rights to single columns, so this role cannot read the tables on them.
     ...readColumns
-      .filter(([table]) => !session.isSpread || tablePlaces[table as keyof DB] === 'local')
+      .filter(([table]) => !isSpread || tablePlaces[table as keyof DB] === 'local')
       .map(
         ([table, columns]) =>
           `grant select (${columns.map(snakeCase).join(', ')}) on public.${snakeCase(table)} to ${role}`,

@@ -15,6 +15,7 @@ import { runStep, type StepLimits, type StepReport, stepLimits } from './migrati
 import { describeNewerSchema, listOlderPrograms, readSchemaState, type SchemaState } from './migrations.ts'
 import { makePartitions } from './partitions.ts'
 import { releaseWith } from './releases.ts'
+import { readPlaces } from './spread.ts'
 
 export type Migrated = {
   /** The migrations whose schema this call has finished expanding. */
@@ -69,7 +70,7 @@ export async function migrate(
     await migrateJobs({ pgPool: pool })
     const { toContract } = await readSchemaState(db, { folder })
     // Older programs keep the rights that they need until then.
-    await applyGrants(client, app, { mayRevoke: toContract.length === 0 })
+    await applyGrants(client, app, { mayRevoke: toContract.length === 0, isSpread: (await readPlaces(db)).size > 0 })
     await makePartitions(db)
     return { applied: state.pending, contracted, toContract }
   })

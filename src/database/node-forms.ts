@@ -1,13 +1,16 @@
 import type pg from 'pg'
 
+/** One change that spreads the tables, and the statement that makes it. */
+export type DistributionStep = { change: string; statement: string }
+
 /** A trigger or function that works on one PostgreSQL but not on nodes, and the form that it has there. */
-type NodeForm = { name: string; change: string; statement: string }
+type NodeForm = DistributionStep & { name: string }
 
 // A trigger on a shard runs on its node, in the transaction of the shard's row. There it finds the rows of the same partner, but no
 // transition table, and writes to a reference table deadlock with the transaction's own.
 const forms: readonly NodeForm[] = [
   {
-    name: 'withdrawals_begin_unpaid',
+    name: 'add_unpaid_withdrawal',
     change: 'withdrawals: a function for one row lists those that are not paid',
     statement: `
       create or replace function public.add_unpaid_withdrawal() returns trigger
@@ -79,11 +82,12 @@ const forms: readonly NodeForm[] = [
   },
 ]
 
-/** Lists the triggers and functions that still have to be replaced. */
+/** Lists the triggers and functions that still have to be made or replaced. */
 export async function formsToReplace(client: pg.ClientBase): Promise<NodeForm[]> {
   const { rows } = await client.query<{ name: string }>(
-    `select tgname as name from pg_trigger where tgrelid in ('public.withdrawals'::regclass, 'public.payouts'::regclass)
-        and (tgnewtable is not null or tgname = 'payouts_leave_their_batch')
+    `select tgname as name from pg_trigger where tgrelid = 'public.withdrawals'::regclass and tgnewtable is not null
+      union all
+     select 'add_unpaid_withdrawal' where to_regprocedure('public.add_unpaid_withdrawal()') is null
       union all
      select proname from pg_proc p join pg_language l on l.oid = p.prolang
       where p.pronamespace = 'public'::regnamespace and l.lanname = 'sql'`,

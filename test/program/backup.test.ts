@@ -12,9 +12,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { generateX25519Identity, identityToRecipient } from 'age-encryption'
+import { generateX25519Identity } from 'age-encryption'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Environment, midmonthHere, midmonthProcess, type Outcome } from './program.ts'
+import { type Environment, installationIn, midmonthHere, midmonthProcess, type Outcome } from './program.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -24,7 +24,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 const memory = '/dev/shm'
 
 let folder: string
-let settings: Environment & { MIDMONTH_DATA_DIR: string; MIDMONTH_BACKUP_DIR: string }
+let settings: Awaited<ReturnType<typeof installationIn>>
 let between: Date
 let first: { id: string; folder: string }
 beforeAll(async () => {
@@ -34,14 +34,7 @@ beforeAll(async () => {
   const identity = await generateX25519Identity()
   writeFileSync(path.join(folder, 'backup.key'), `# created for a test\n${identity}\n`, { mode: 0o600 })
   writeFileSync(path.join(folder, 'other.key'), `${await generateX25519Identity()}\n`, { mode: 0o600 })
-  settings = {
-    // The tests’ own environment has a key; an installation has its own file.
-    MIDMONTH_INSTALLATION_KEY: '',
-    MIDMONTH_STATE_DIR: path.join(folder, 'state'),
-    MIDMONTH_DATA_DIR: path.join(folder, 'data'),
-    MIDMONTH_BACKUP_DIR: path.join(folder, 'archive'),
-    MIDMONTH_BACKUP_RECIPIENTS: await identityToRecipient(identity),
-  }
+  settings = await installationIn(folder, identity)
   await done(['partner', 'create', 'Before the backup'])
   first = JSON.parse(await done(['backup', 'take', '--json'])).backup
   between = new Date()

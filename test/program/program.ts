@@ -11,6 +11,7 @@ import { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { superuser } from '@midmonth/embedded-postgres'
+import { identityToRecipient } from 'age-encryption'
 import pg from 'pg'
 import pino from 'pino'
 import { inject, vi } from 'vitest'
@@ -38,6 +39,21 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url))
 export type Environment = Record<string, string>
 type Addresses = { DATABASE_URL: string; DATABASE_OWNER_URL: string }
 export type Outcome = { code: number | null; stdout: string; stderr: string }
+/**
+ * The settings of an installation with everything in one folder, which backs itself up.
+ * @param identity a key of age, which opens the backups
+ */
+export async function installationIn(folder: string, identity: string) {
+  return {
+    // The tests’ own environment has a key; an installation has its own file.
+    MIDMONTH_INSTALLATION_KEY: '',
+    MIDMONTH_STATE_DIR: path.join(folder, 'state'),
+    MIDMONTH_DATA_DIR: path.join(folder, 'data'),
+    MIDMONTH_BACKUP_DIR: path.join(folder, 'archive'),
+    MIDMONTH_BACKUP_RECIPIENTS: await identityToRecipient(identity),
+  }
+}
+
 /** A running API, in any process. */
 export type Served = {
   address: string

@@ -1,11 +1,20 @@
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { generateX25519Identity, identityToRecipient } from 'age-encryption'
+import { generateX25519Identity } from 'age-encryption'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { referenceOf as paymentReference } from '../../src/payouts/payments/reference.ts'
 import { accountReport, readCreditTransfer, statusReport, transaction } from '../banks/iso20022.ts'
-import { type Environment, midmonthHere, midmonthProcess, type Service, start, tamper, tidyUp } from './program.ts'
+import {
+  type Environment,
+  installationIn,
+  midmonthHere,
+  midmonthProcess,
+  type Service,
+  start,
+  tamper,
+  tidyUp,
+} from './program.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
 
@@ -31,12 +40,7 @@ beforeAll(async () => {
     folder: path.join(folder, 'bank'),
   }
   settings = {
-    // The tests’ own environment has a key; an installation has its own file.
-    MIDMONTH_INSTALLATION_KEY: '',
-    MIDMONTH_STATE_DIR: path.join(folder, 'state'),
-    MIDMONTH_DATA_DIR: path.join(folder, 'data'),
-    MIDMONTH_BACKUP_DIR: path.join(folder, 'archive'),
-    MIDMONTH_BACKUP_RECIPIENTS: await identityToRecipient(identity),
+    ...(await installationIn(folder, identity)),
     MIDMONTH_RAILS: fileWith('rails.json', JSON.stringify({ rails: [sepa] })),
     MIDMONTH_APPROVAL_LOGINS: 'any',
   }

@@ -1,5 +1,5 @@
 import type { Action, Details } from '../audit-log/audit-log.ts'
-import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { type Db, lanesOf, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { eraseResponses } from '../idempotency/idempotency.ts'
@@ -293,18 +293,22 @@ async function findLeft(
   entries: JournalEntry[],
 ): Promise<{ present: JournalEntry[]; absent: JournalEntry[] }> {
   const left: { present: JournalEntry[]; absent: JournalEntry[] } = { present: [], absent: [] }
-  for (const [partnerId, ofPartner = []] of Map.groupBy(entries, entry => entry.partnerId)) {
+  if (entries.length === 0) return left
+  // On several nodes, each partner has a statement.
+  const isApart = lanesOf(db) === 'partner'
+  for (const group of isApart ? Map.groupBy(entries, ({ partnerId }) => partnerId).values() : [entries]) {
+    const partnerId = isApart ? sql`${group[0]?.partnerId}` : sql`e.partner_id`
     const { rows } = await sql<{ place: number; isPresent: boolean }>`
       select e.place::integer, m.id is not null as is_present
-        from unnest(${ofPartner.map(({ memberId }) => memberId)}::text[],
-                    ${ofPartner.map(({ erasedAt }) => erasedAt)}::timestamptz[])
-               with ordinality as e (member_id, erased_at, place)
+        from unnest(${group.map(entry => entry.partnerId)}::text[], ${group.map(({ memberId }) => memberId)}::text[],
+                    ${group.map(({ erasedAt }) => erasedAt)}::timestamptz[])
+               with ordinality as e (partner_id, member_id, erased_at, place)
         left join members m on m.partner_id = ${partnerId} and m.id = e.member_id
        where (m.id is null or (m.erased_at is null and m.updated_at <= e.erased_at))
          and not exists (select from member_erasures d where d.partner_id = ${partnerId} and d.member_id = e.member_id)
        order by e.place`.execute(db)
     for (const { place, isPresent } of rows)
-      left[isPresent ? 'present' : 'absent'].push(...ofPartner.slice(place - 1, place))
+      left[isPresent ? 'present' : 'absent'].push(...group.slice(place - 1, place))
   }
   return left
 }

@@ -6,7 +6,6 @@ import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
-import { keySettings } from '../../test/harness/installation-key.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { closeIfOver } from '../closing/closing.ts'
@@ -507,7 +506,7 @@ test('a database restored from before an erasure erases the member again before 
     `postgres://${role}@/${database}?host=${encodeURIComponent(own.host)}`
   const start = async (database: string) => {
     const settings = readSettings({
-      ...{ ...keySettings, PORT: '0', MIDMONTH_ERASURE_JOURNAL: journal, MIDMONTH_DOCS: 'off' },
+      ...{ ...own.settings, PORT: '0', MIDMONTH_ERASURE_JOURNAL: journal, MIDMONTH_DOCS: 'off' },
       ...{ DATABASE_URL: addressOf(own.user, database), DATABASE_OWNER_URL: addressOf(own.owner, database) },
     })
     const opened = await openDatabase(settings, quiet)
@@ -672,7 +671,7 @@ test('a lost journal is noticed, and written again from what the database knows'
   const lines: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
   const settings = readSettings({
-    ...{ ...own.settings, ...keySettings, MIDMONTH_ERASURE_JOURNAL: file },
+    ...{ ...own.settings, MIDMONTH_ERASURE_JOURNAL: file },
   })
   const opened = await openDatabase(settings, quiet)
   onTestFinished(() => opened.close())
@@ -695,7 +694,6 @@ test('a start without a writable journal warns, and serves', async () => {
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
   const settings = {
     ...harness.settings,
-    ...keySettings,
     MIDMONTH_ERASURE_JOURNAL: journal,
   }
   const opened = await openDatabase(readSettings(settings), quiet)

@@ -204,7 +204,10 @@ export async function startHarness({
     owner,
     superuser,
     /** For commands that use the same database. */
-    settings: { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner), ...keySettings },
+    settings: {
+      ...{ DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner), MIDMONTH_LANES: lanes },
+      ...keySettings,
+    },
     mode,
     fence,
     partner: mine.partner,

@@ -44,7 +44,7 @@ async function select(db: Reader, partnerId?: string): Promise<(Float & { partne
                 then ${ledger.operatorCosts(of)} else 0 end as uncovered
       from (select partner_id, currency from tiers ${where}
              union select partner_id, currency from float_limits ${where}) c
-      left join float_limits f on f.partner_id = c.partner_id and f.currency = c.currency
+      left join float_limits f on f.partner_id = ${of.partnerId} and f.currency = c.currency
      cross join lateral (${ledger.floatSums(of)}) s
      order by c.partner_id, c.currency`.execute(db)
   return rows

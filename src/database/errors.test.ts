@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
-import { brokenConstraint } from './errors.ts'
+import { brokenConstraint, outageOutcome } from './errors.ts'
 
 test('the constraint that a node of a distributed PostgreSQL reports is named without its shard', () => {
   // As a coordinator passes them on: without the field of the constraint.
@@ -15,4 +15,10 @@ test('the constraint that a node of a distributed PostgreSQL reports is named wi
   expect(reported('23505', unique)).toBe('one_member_per_email')
   expect(reported('23503', foreign)).toBe('metadata_member_fkey')
   expect(reported('XX000', unique)).toBeUndefined()
+})
+
+test('a statement whose shard was split while it waited was not run', () => {
+  const error = new pg.DatabaseError('could not find valid entry for shard 102217', 43, 'error')
+  error.code = 'XX000'
+  expect(outageOutcome(error)).toBe('nothing-done')
 })

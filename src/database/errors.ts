@@ -67,9 +67,15 @@ export function isReadOnly(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '25006'
 }
 
-/** Whether a migration has altered a column that a prepared statement returns. The statement was not run. The message may be translated. */
+/**
+ * Whether a migration has altered a column that a prepared statement returns, or Citus has split the shard of a statement that was waiting.
+ * The statement was not run. PostgreSQL's message may be translated.
+ */
 export function isOutdatedPlan(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
+  if (!(error instanceof pg.DatabaseError)) return false
+  const { code, routine, message } = error
+  if (code === 'XX000') return message.startsWith('could not find valid entry for shard')
+  return code === '0A000' && routine === 'RevalidateCachedQuery'
 }
 
 /** Whether a row with the same unique key exists. */

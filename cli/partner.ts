@@ -4,6 +4,7 @@ import { type Setting, settings } from '../src/partners/settings.ts'
 import { stopInWords } from '../src/partners/stops.ts'
 import { day, name, whole } from './arguments.ts'
 import { inTable } from './float-table.ts'
+import { movePartnerCommand } from './move-partner.ts'
 import { addServerOptions, allOf, OperatorCommand, withOperators } from './operator-client.ts'
 import { takeMax } from './paging.ts'
 import { printResult, sheet, table } from './print.ts'
@@ -122,6 +123,9 @@ for (const { verb, description, isDone, done, unchanged } of [
 }
 
 addServerOptions(partnerCommand)
+
+// Works on the database itself, which no server does for it.
+partnerCommand.addCommand(movePartnerCommand)
 
 function inWords({
   id,

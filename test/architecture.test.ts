@@ -537,6 +537,7 @@ const specialCommands: Record<string, string> = {
   'cli/status.ts': 'must neither migrate nor need the installation’s key',
   'cli/upgrade.ts': 'migrates a copy, on which operations do not run',
   'cli/distribute.ts': 'changes where tables are, while nothing runs',
+  'cli/move-partner.ts': 'changes where rows are, as the owner of the tables',
   'cli/ledger.ts': 'verifies the books without a worker',
   'cli/payout-archive.ts': 'opens a file on this machine with a key that no operation shows',
   'cli/payout-export.ts': 'writes a file, and records it as sent, in steps that survive a kill',

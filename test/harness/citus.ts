@@ -28,6 +28,11 @@ export async function createOnNodes(url: string, database: string): Promise<void
         await admin.query(`set citus.enable_create_database_propagation = off; `)
         await admin.query(`create database ${database} owner ${owner}`)
         await admin.query(`alter database ${database} set citus.allow_nested_distributed_execution = on`)
+        // Only newer releases of PostgreSQL have this setting. Partners are moved by the plugin of Citus.
+        await admin.query(`do $$ begin
+          if current_setting('output_plugin_libraries', true) is not null then
+            alter database ${database} set output_plugin_libraries = pgoutput, test_decoding, citus;
+          end if; end $$`)
       })
     return rows
   })

@@ -1,0 +1,263 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type pg from 'pg'
+import { reasonOf, snakeCase } from '../kernel/text.ts'
+import type { Db } from './database.ts'
+import { inTurn } from './migrate.ts'
+import { misplacedIn, readPlaces } from './spread.ts'
+import { tablePlaces } from './table-places.ts'
+
+/** What a move does. Nodes are named by their address. */
+export type PartnerMove = {
+  partnerId: string
+  name: string
+  from: string
+  to: string
+  /** Rows of the partner, in all tables. */
+  rows: bigint
+  /** Size of the partner's shard, with the rows of the partners that share it. */
+  bytes: bigint
+  /** Other partners in the shard. They stay. */
+  neighbours: number
+  /** Whether other partners can be in the shard, so that the partner gets a separate one. */
+  isShared: boolean
+  /** Kinds and numbers of objects that moves have left, which are removed first. */
+  leftovers: { kind: string; count: number }[]
+}
+
+type Shard = { id: bigint; hash: number; min: number; max: number; nodeId: number }
+
+// Any distributed table: the shards of all others are beside its own.
+const anchor = 'public.tiers'
+
+/**
+ * Reads where a partner is, and what moving it to a node takes.
+ * @param client a connection of the owner to the coordinator
+ * @param wanted.to a node's host, or its host and port
+ * @throws Error with a message for the operator if the partner cannot be moved there
+ */
+export async function planMove(
+  client: pg.ClientBase,
+  db: Db,
+  { partnerId, to }: { partnerId: string; to: string },
+): Promise<PartnerMove> {
+  const places = await readPlaces(db)
+  if (places.size === 0)
+    throw new Error('This database is one PostgreSQL, where all partners are; only Citus has nodes')
+  if (misplacedIn(places).length > 0) throw new Error('Not every table is at its place: run midmonth distribute --yes')
+  await requireOwner(client)
+  const name = await nameOf(client, partnerId)
+  const shard = await shardOf(client, partnerId)
+  const nodes = await readNodes(client)
+  const target = nodeNamed(to, nodes)
+  const isShared = shard.min !== shard.max
+  await requireLogicalWal(client)
+  return {
+    partnerId,
+    name,
+    from: nodes.find(({ id }) => id === shard.nodeId)?.address ?? 'an unknown node',
+    to: target.address,
+    ...(await sizesOf(client, partnerId, shard)),
+    isShared,
+    leftovers: await readLeftovers(client),
+  }
+}
+
+/** Whether a partner has a separate shard on the node already. */
+export function isThere({ from, to, isShared }: PartnerMove): boolean {
+  return from === to && !isShared
+}
+
+/**
+ * Moves a partner's shard to a node while the partner is served; or, if other partners can be in its shard, gives it a separate one
+ * there. May be killed and run again: Citus changes its catalog in one transaction at the end.
+ * @param wanted like `planMove`
+ * @returns the longest time between two writes of the partner, which are tried all the time
+ * @throws Error like `planMove`
+ */
+export async function movePartner(
+  db: Db,
+  pool: pg.Pool,
+  wanted: { partnerId: string; to: string },
+): Promise<{ longestPauseMs: number }> {
+  return await inTurn(pool, async client => {
+    // A session that has lost its client would go on copying, and be in the way of the next run.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_connection_check_interval = 1000')
+    await client.query('set client_min_messages = warning')
+    await client.query('call citus_cleanup_orphaned_resources()')
+    const move = await planMove(client, db, wanted)
+    if (isThere(move)) return { longestPauseMs: 0 }
+    const shard = await shardOf(client, wanted.partnerId)
+    const target = nodeNamed(wanted.to, await readNodes(client))
+    return await measurePause(pool, wanted.partnerId, async () => {
+      if (move.isShared) await split(client, shard, target)
+      // Naming a transfer mode needs a right to the schema citus. The default is logical replication, as every table has a primary key.
+      else await client.query('select citus_move_shard_placement($1, $2, $3)', [shard.id, shard.nodeId, target.id])
+    })
+  })
+}
+
+async function requireOwner(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<{ role: string; owner: string; isOwner: boolean }>(
+    `select current_user as role, relowner::regrole::text as owner, pg_has_role(relowner, 'usage') as "isOwner"
+       from pg_class where oid = $1::regclass`,
+    [anchor],
+  )
+  const [{ role, owner, isOwner } = { role: '', owner: '', isOwner: false }] = rows
+  if (!isOwner)
+    throw new Error(
+      `Citus moves shards only for the role that owns the tables: set DATABASE_OWNER_URL to the address with the role ${owner} instead of ${role}`,
+    )
+}
+
+async function nameOf(client: pg.ClientBase, partnerId: string): Promise<string> {
+  const { rows } = await client.query<{ name: string }>('select name from public.partners where id = $1', [partnerId])
+  if (rows[0] === undefined)
+    throw new Error(`There is no partner ${partnerId}; run midmonth partner list to see the ids`)
+  return rows[0].name
+}
+
+async function shardOf(client: pg.ClientBase, partnerId: string): Promise<Shard> {
+  const { rows } = await client.query<Shard>(
+    `select s.shardid as id, h.hash, shardminvalue::integer as min, shardmaxvalue::integer as max, nodeid as "nodeId"
+       from worker_hash($2::text) h (hash)
+       join pg_dist_shard s on h.hash between shardminvalue::integer and shardmaxvalue::integer
+       join pg_dist_placement p using (shardid)
+       join pg_dist_node n on n.groupid = p.groupid and noderole = 'primary'
+      where logicalrelid = $1::regclass`,
+    [anchor, partnerId],
+  )
+  if (rows[0] === undefined) throw new Error('The shard of the partner is on no node')
+  return rows[0]
+}
+
+type Node = { id: number; host: string; address: string; isActive: boolean; takesShards: boolean }
+
+async function readNodes(client: pg.ClientBase): Promise<Node[]> {
+  const { rows } = await client.query<Node>(
+    `select nodeid as id, nodename as host, nodename || ':' || nodeport as address, isactive as "isActive",
+            shouldhaveshards as "takesShards"
+       from pg_dist_node where noderole = 'primary' order by 2, nodeport`,
+  )
+  return rows
+}
+
+function nodeNamed(name: string, nodes: Node[]): Node {
+  const [node, ...others] = nodes.filter(({ host, address }) => name === address || name === host)
+  const choices = () => nodes.flatMap(({ address, takesShards }) => (takesShards ? [address] : [])).join(', ')
+  if (node === undefined) throw new Error(`There is no node ${name}; use one of ${choices()}`)
+  if (others.length > 0) throw new Error(`Several nodes are at ${name}; use one of ${choices()}`)
+  if (!node.isActive) throw new Error(`The node ${node.address} is disabled; run select citus_activate_node(…) first`)
+  if (!node.takesShards) throw new Error(`The node ${node.address} takes no shards; use one of ${choices()}`)
+  return node
+}
+
+async function requireLogicalWal(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<{ node: string }>(
+    `select nodename || ':' || nodeport as node
+       from run_command_on_all_nodes('show wal_level') join pg_dist_node using (nodeid)
+      where result <> 'logical' order by 1`,
+  )
+  if (rows.length > 0)
+    throw new Error(
+      `wal_level must be logical, since rows are copied by logical replication: set it in postgresql.conf of ${rows.map(({ node }) => node).join(' and ')}, and restart`,
+    )
+}
+
+async function sizesOf(
+  client: pg.ClientBase,
+  partnerId: string,
+  { min, max }: Shard,
+): Promise<{ rows: bigint; bytes: bigint; neighbours: number }> {
+  const tables = Object.entries(tablePlaces).flatMap(([table, place]) =>
+    place === 'distributed' ? [snakeCase(table)] : [],
+  )
+  const counts = tables.map(table => `select count(*) as count from public.${table} where partner_id = $1`)
+  const counted = await client.query<{ rows: bigint }>(
+    `select sum(count)::bigint as rows from (${counts.join(' union all ')}) t`,
+    [partnerId],
+  )
+  const sized = await client.query<{ bytes: bigint }>(
+    `select coalesce(sum(shard_size), 0)::bigint as bytes from citus_shards join pg_dist_shard using (shardid)
+      where citus_table_type = 'distributed' and shardminvalue = $1::integer::text`,
+    [min],
+  )
+  const near = await client.query<{ neighbours: number }>(
+    `select count(*)::integer as neighbours from public.partners
+      where id <> $1 and worker_hash(id::text) between $2::integer and $3::integer`,
+    [partnerId, min, max],
+  )
+  return {
+    rows: counted.rows[0]?.rows ?? 0n,
+    bytes: sized.rows[0]?.bytes ?? 0n,
+    neighbours: near.rows[0]?.neighbours ?? 0,
+  }
+}
+
+async function readLeftovers(client: pg.ClientBase): Promise<PartnerMove['leftovers']> {
+  const { rows } = await client.query<{ kind: string; count: number }>(
+    `select case object_type when 1 then 'shard' when 2 then 'subscription' when 3 then 'replication slot'
+                             when 4 then 'publication' when 5 then 'role' else 'database' end as kind,
+            count(*)::integer as count
+       from pg_dist_cleanup group by object_type order by object_type`,
+  )
+  return rows
+}
+
+/** Divides a shard into that of one partner, on the target, and those of the hashes below and above, which stay. */
+async function split(client: pg.ClientBase, { id, hash, min, max, nodeId }: Shard, target: Node): Promise<void> {
+  const points = [...(hash > min ? [hash - 1] : []), ...(hash < max ? [hash] : [])]
+  const nodes = [...(hash > min ? [nodeId] : []), target.id, ...(hash < max ? [nodeId] : [])]
+  try {
+    await client.query('select citus_split_shard_by_split_points($1, $2::integer[]::text[], $3::integer[])', [
+      id,
+      points,
+      nodes,
+    ])
+  } catch (error) {
+    // Only superusers can read the setting, so it is not checked before.
+    if (!/may not be used as an output plugin/.test(reasonOf(error))) throw error
+    throw new Error(
+      `output_plugin_libraries must contain citus, which is how Citus splits a shard: run alter database … set output_plugin_libraries = pgoutput, test_decoding, citus as a superuser on every node`,
+      { cause: error },
+    )
+  }
+}
+
+const probeEveryMs = 10
+
+/** Writes to the partner's rows until the work is done: an update of none of them waits for whatever their other writes wait for. */
+async function measurePause(
+  pool: pg.Pool,
+  partnerId: string,
+  work: () => Promise<void>,
+): Promise<{ longestPauseMs: number }> {
+  const write = () => pool.query(`update ${anchor} set name = name where partner_id = $1 and name = ''`, [partnerId])
+  await write()
+  let isDone = false
+  let longestMs = 0
+  let lastAt = performance.now()
+  const note = () => {
+    longestMs = Math.max(longestMs, performance.now() - lastAt)
+  }
+  const probing = (async () => {
+    while (!isDone) {
+      await pause(probeEveryMs)
+      try {
+        await write()
+      } catch {
+        // The pause goes on until a write succeeds.
+        continue
+      }
+      note()
+      lastAt = performance.now()
+    }
+    note()
+  })()
+  try {
+    await work()
+  } finally {
+    isDone = true
+    await probing
+  }
+  return { longestPauseMs: Math.ceil(longestMs) }
+}

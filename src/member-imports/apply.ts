@@ -12,8 +12,8 @@ import {
   wavesOf,
   writeAll,
 } from '../members/changes.ts'
-import { absentValues, fieldNames, type PartialProfile, type Profile, type SealedField } from '../members/fields.ts'
-import { newMembers, plainColumns } from '../members/rows.ts'
+import { newPlainColumns, sealedRows } from '../members/rows.ts'
+import { columnsBesideFingerprints, fingerprintColumns } from '../members/sealing.ts'
 import { openImportKey } from './import-key.ts'
 import { readCommands } from './plan.ts'
 import { openCommand, openRow } from './rows.ts'
@@ -43,7 +43,7 @@ const invitedAtOnce = 500
 export const wavesMax = 100
 
 /** A row that invites a member. */
-type StoredRow = Omit<PartialProfile, SealedField> & { row: number; id: string; sealed: Buffer }
+type StoredRow = { row: number; id: string; sealed: Buffer }
 
 /** One row or action and, once it is applied, what it did: `fault` is the reason why it failed. */
 type Step = { step: number; action: Action; memberId: string; command: MemberCommand | null; fault: string | null }
@@ -151,6 +151,9 @@ function restOf({ partnerId, importId, appliedThrough }: LockedImport, through: 
                      where s.partner_id = ${partnerId} and s.import_id = ${importId} and s.step = member_import_rows.row)`
 }
 
+const rowFingerprints = sql.raw(fingerprintColumns.map(name => `r.${name}`).join(', '))
+const ofSealed = sql.raw(columnsBesideFingerprints.map(name => `s.${name}`).join(', '))
+
 // New members were validated when the file was read. Returns their number.
 async function invite(
   tx: Tx,
@@ -158,25 +161,28 @@ async function invite(
   { memberImport: { partnerId, importId, createdAt }, partner, now }: Applying,
 ): Promise<number> {
   const { rows } = await sql<StoredRow>`
-    select row, new_member_id as id, ${sql.raw(plainColumns.map(({ name }) => name).join(', '))}, sealed
-      from member_import_rows
+    select row, new_member_id as id, sealed from member_import_rows
      where partner_id = ${partnerId} and import_id = ${importId} and ${chosen} order by row`.execute(tx)
   if (rows.length === 0) return 0
   const key = await openImportKey(tx, { partnerId, importId })
   const seal = async (of: StoredRow[]) => {
-    const members = await mapInSlices(of, row => newMemberOf({ ...row, ...openRow(key, row) }))
-    return await newMembers(tx, { partnerId, members })
+    const opened = await mapInSlices(of, row => ({ id: row.id, ...openRow(key, row) }))
+    return sql`
+      select r.new_member_id as id, ${newPlainColumns}, ${rowFingerprints}, ${ofSealed}
+        from ${await sealedRows(tx, { partnerId, rows: opened })}
+        join member_import_rows r on r.new_member_id = s.id
+       where r.partner_id = ${partnerId} and r.import_id = ${importId} and r.row between ${of[0]?.row} and ${of.at(-1)?.row}
+       order by r.row`
   }
   const [first = [], ...others] = piecesOf(rows, invitedAtOnce)
   const refusedIds: string[] = []
-  let members = await seal(first)
+  let source = await seal(first)
   for (const next of [...others, []]) {
-    const source = sql`select * from ${members}`
     const inviting = inviteAll(tx, { partner, source, countMax: invitedAtOnce, instructedAt: createdAt, now })
     // The next members are sealed while PostgreSQL inserts these.
     const [refused, sealed] = await Promise.all([inviting, seal(next)])
     refusedIds.push(...refused)
-    members = sealed
+    source = sealed
   }
   if (refusedIds.length > 0) {
     await sql`
@@ -187,15 +193,6 @@ async function invite(
           on conflict (partner_id, import_id, step) do update set fault = excluded.fault`.execute(tx)
   }
   return rows.length
-}
-
-// With the default where the row has no value.
-function newMemberOf(row: PartialProfile & { id: string }): Profile & { id: string } {
-  const defaults: Partial<Profile> = absentValues
-  const member: Record<string, unknown> = { id: row.id }
-  for (const field of fieldNames) member[field] = row[field] ?? defaults[field]
-  // A row without a value for a required field is not an invitation.
-  return member as Profile & { id: string }
 }
 
 const takenSince = 'another member has taken the e-mail or the worker_id since the file was read'

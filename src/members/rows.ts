@@ -3,6 +3,7 @@ import { type Reader, sql } from '../database/database.ts'
 import { mapInSlices } from '../kernel/pace.ts'
 import { sealerOf } from '../sealing/held.ts'
 import {
+  absentValues,
   byColumn,
   type Column,
   columnSpecs,
@@ -14,13 +15,16 @@ import {
 } from './fields.ts'
 import type { Member } from './rules.ts'
 import {
+  columnsBesideFingerprints,
   openAll,
   openProfile,
   type Sealed,
+  type SealedFields,
   type StoredProfile,
   sealChanged,
   sealedColumns,
   sealedColumnsWithKeys,
+  sealFingerprinted,
   sealNew,
 } from './sealing.ts'
 
@@ -113,6 +117,15 @@ export function profileAssignments(source: string) {
                    then members.account else ${source}.account end`)
 }
 
+/** SQL for the plain columns of a new member, from a relation `r` in which a column is null where it has the default. */
+export const newPlainColumns = sql.join(
+  plainColumns.map(({ name, field, sqlType }) => {
+    const absent = (absentValues as Partial<Profile>)[field] ?? null
+    const column = sql.raw(`r.${name}`)
+    return absent === null ? column : sql`coalesce(${column}, ${absent}::${sql.raw(sqlType)}) as ${sql.raw(name)}`
+  }),
+)
+
 type StoredMember = Profile & { id: string }
 
 /** SQL for a relation of new members with their id, the columns of their profile and their new keys. */
@@ -124,6 +137,17 @@ export async function newMembers(db: Reader, { partnerId, members }: { partnerId
   )
 }
 
+/** SQL for a relation `s` of the ids of new members, with `columnsBesideFingerprints`: for members whose other columns are stored. */
+export async function sealedRows(
+  db: Reader,
+  { partnerId, rows }: { partnerId: string; rows: (SealedFields & { id: string })[] },
+) {
+  const sealer = sealerOf(db)
+  const sealed = await mapInSlices(rows, row => sealFingerprinted(sealer, row, { partnerId, memberId: row.id }))
+  const names = columnsBesideFingerprints
+  return sql`unnest(${rows.map(({ id }) => id)}::text[], ${listsOf(sealed, names)}) as s (id, ${sql.raw(names.join(', '))})`
+}
+
 /** Like `newMembers`, for members who exist, sealed with the keys that they have. */
 export async function changedMembers(db: Reader, of: { partnerId: string; members: StoredMember[] }) {
   return relationOf(of.members, await sealChanged(db, of))
@@ -132,8 +156,12 @@ export async function changedMembers(db: Reader, of: { partnerId: string; member
 function relationOf(members: StoredMember[], sealed: Sealed[]) {
   const lists = [
     ...plainColumns.map(({ field, sqlType }) => sql`${members.map(member => member[field])}::${sql.raw(sqlType)}[]`),
-    ...sealedColumnsWithKeys.map(name => sql`${sealed.map(each => each[name])}::bytea[]`),
+    listsOf(sealed, sealedColumnsWithKeys),
   ]
   const names = [...plainColumns.map(({ name }) => name), ...sealedColumnsWithKeys]
   return sql`unnest(${members.map(({ id }) => id)}::text[], ${sql.join(lists)}) as p (id, ${sql.raw(names.join(', '))})`
+}
+
+function listsOf(sealed: Sealed[], names: readonly string[]) {
+  return sql.join(names.map(name => sql`${sealed.map(each => each[name])}::bytea[]`))
 }

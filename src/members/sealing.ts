@@ -42,16 +42,19 @@ export function nextColumn(name: string): string {
   return `${name}_next`
 }
 
+const valueColumns = ['profile', 'account']
+const nextColumns = fingerprintColumns.map(nextColumn)
+
 /** The columns that hold sealed fields, and their fingerprints. */
-export const sealedColumns: readonly string[] = [
-  'profile',
-  'account',
-  ...fingerprintColumns,
-  ...fingerprintColumns.map(nextColumn),
-]
+export const sealedColumns: readonly string[] = [...valueColumns, ...fingerprintColumns, ...nextColumns]
+
+const keyColumns = keySealings.map(({ name }) => name)
 
 /** The columns of sealed fields, and the keys of the member. */
-export const sealedColumnsWithKeys: readonly string[] = [...sealedColumns, ...keySealings.map(({ name }) => name)]
+export const sealedColumnsWithKeys: readonly string[] = [...sealedColumns, ...keyColumns]
+
+/** The columns of sealed fields and keys without the fingerprints of the current key. */
+export const columnsBesideFingerprints: readonly string[] = [...valueColumns, ...keyColumns, ...nextColumns]
 
 /** A value for each of `sealedColumnsWithKeys`. */
 export type Sealed = { readonly [column: string]: Buffer | null }
@@ -65,12 +68,21 @@ type SealedProfile = Omit<SealedFields, 'accountDetails'>
 /** The columns from which the sealed fields of a member are opened. */
 export type StoredProfile = StoredAccount & { profile: Buffer | null; profileKey: Buffer | null }
 
-/** Seals the fields of a new member with new keys. */
-export function sealNew(sealer: Sealer, profile: Profile, owner: Owner): Sealed {
+/** Seals the fields of a new member with new keys. @returns a value for each of `sealedColumnsWithKeys` */
+export function sealNew(sealer: Sealer, fields: SealedFields, owner: Owner): Sealed {
+  return { ...sealFingerprinted(sealer, fields, owner), ...fingerprintsOf(sealer, owner.partnerId, fields) }
+}
+
+/** Like `sealNew`, for fields whose fingerprints are stored elsewhere. @returns a value for each of `columnsBesideFingerprints` */
+export function sealFingerprinted(sealer: Sealer, fields: SealedFields, owner: Owner): Sealed {
   const forProfile = createMemberKey(sealer, 'profile', owner)
   const forPayment = createMemberKey(sealer, 'payment', owner)
-  const keys = { profile_key: forProfile.wrapped, payment_key: forPayment.wrapped }
-  return seal(sealer, profile, { owner, keys, profileKey: forProfile.key, paymentKey: forPayment.key })
+  return {
+    profile_key: forProfile.wrapped,
+    payment_key: forPayment.wrapped,
+    ...seal(fields, { profileKey: forProfile.key, paymentKey: forPayment.key }),
+    ...nextFingerprintsOf(sealer, owner.partnerId, fields),
+  }
 }
 
 /** Seals the fields of members with the keys that they have. */
@@ -87,27 +99,25 @@ export async function sealChanged(
     const owner = { partnerId, memberId: member.id }
     const { profileKey = null, paymentKey = null } = found.get(member.id) ?? {}
     if (profileKey === null || paymentKey === null) throw new Error(`${member.id} has no keys`)
-    return seal(sealer, member, {
-      ...{ owner, keys: { profile_key: profileKey, payment_key: paymentKey } },
-      profileKey: openMemberKey(sealer, 'profile', profileKey, owner),
-      paymentKey: openMemberKey(sealer, 'payment', paymentKey, owner),
-    })
+    return {
+      profile_key: profileKey,
+      payment_key: paymentKey,
+      ...seal(member, {
+        profileKey: openMemberKey(sealer, 'profile', profileKey, owner),
+        paymentKey: openMemberKey(sealer, 'payment', paymentKey, owner),
+      }),
+      ...fingerprintsOf(sealer, partnerId, member),
+      ...nextFingerprintsOf(sealer, partnerId, member),
+    }
   })
 }
 
-function seal(
-  sealer: Sealer,
-  fields: SealedFields,
-  { owner, keys, profileKey, paymentKey }: { owner: Owner; keys: Sealed; profileKey: MemberKey; paymentKey: MemberKey },
-): Sealed {
+function seal(fields: SealedFields, { profileKey, paymentKey }: { profileKey: MemberKey; paymentKey: MemberKey }) {
   const { accountDetails, email, phone, workerId, dob, gender } = fields
   const profile: SealedProfile = { email, phone, workerId, dob, gender }
   return {
-    ...keys,
     profile: profileKey.seal(JSON.stringify(profile), 'profile'),
     account: accountDetails && sealAccount(paymentKey, accountDetails),
-    ...fingerprintsOf(sealer, owner.partnerId, fields),
-    ...nextFingerprintsOf(sealer, owner.partnerId, fields),
   }
 }
 
@@ -116,7 +126,7 @@ export function fingerprintsOf(sealer: Sealer, partnerId: string, fields: Sealed
   return allOf(fields, parts => sealer.fingerprint([partnerId, ...parts]))
 }
 
-const withoutNext: Sealed = Object.fromEntries(fingerprintColumns.map(name => [nextColumn(name), null]))
+const withoutNext: Sealed = Object.fromEntries(nextColumns.map(name => [name, null]))
 
 /** A value for each of the columns of `nextColumn`: null unless the key of fingerprints is rotated. */
 export function nextFingerprintsOf(sealer: Sealer, partnerId: string, fields: SealedFields): Sealed {

@@ -56,8 +56,10 @@ test('a worker that cannot start its first round stops completely, and leaves no
   await sql`alter function graphile_worker.add_job rename to add_job_gone`.execute(ownerDb)
   await expect(startWorker(context, pool, { ...outgoing(), channels: [] })).rejects.toThrow('add_job')
   const connected = async () =>
-    (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
-      .rows[0].count
+    (
+      await pool.query(`select count(*)::integer as count from pg_stat_activity
+                         where datname = current_database() and usename = current_user`)
+    ).rows[0].count
   // This query itself uses one connection.
   await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
 

@@ -240,7 +240,7 @@ describe('the answers of a sandbox’s bank', () => {
 })
 
 // As many as the bank of a sandbox answers in one file.
-const count = extent({ short: 200, long: 10_000 })
+const count = extent({ short: 50, long: 10_000 })
 
 test(`${count} payouts go to the bank in a file and end as its answers say; a repeated or broken file changes nothing`, {
   timeout: 60_000 + count * 60,

@@ -53,12 +53,21 @@ export class Sender {
   private agent: Promise<Agent> | undefined
   private readonly fence: Fence
   private readonly clockMs: () => number
+  private readonly attemptMsMax: number
   private readonly tracing: Tracing | undefined
 
   /** @param clockMs the real time, in milliseconds since 1970: receivers compare the signed timestamp with their clocks */
-  constructor(fence: Fence, { clockMs, tracing }: { clockMs: () => number; tracing?: Tracing | undefined }) {
+  constructor(
+    fence: Fence,
+    {
+      clockMs,
+      attemptMsMax = limits.attemptMsMax,
+      tracing,
+    }: { clockMs: () => number; attemptMsMax?: number; tracing?: Tracing | undefined },
+  ) {
     this.fence = fence
     this.clockMs = clockMs
+    this.attemptMsMax = attemptMsMax
     this.tracing = tracing
   }
 
@@ -80,7 +89,7 @@ export class Sender {
   }
 
   private async exchange(outgoing: Outgoing): Promise<EndpointResponse> {
-    const exchange = new Exchange()
+    const exchange = new Exchange(this.attemptMsMax)
     try {
       const { origin, pathname, search } = this.fence.judgeUrl(outgoing.url)
       const headers = this.headersOf(outgoing)
@@ -168,11 +177,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   private retryAfter: string | string[] | undefined
   private hasEnded = false
 
-  constructor() {
+  constructor(msMax: number) {
     const { promise, resolve } = Promise.withResolvers<EndpointResponse>()
     this.response = promise
     this.resolve = resolve
-    this.timer = setTimeout(() => this.cutOff(new DOMException('too slow', 'TimeoutError')), limits.attemptMsMax)
+    this.timer = setTimeout(() => this.cutOff(new DOMException('too slow', 'TimeoutError')), msMax)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

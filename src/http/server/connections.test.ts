@@ -9,7 +9,7 @@ import type { App } from './server.ts'
 import { sendStaticFile, staticFile } from './static-file.ts'
 
 const large = 8 * 1024 * 1024
-const limits = { checkEveryMs: 20, unsentMsMax: 300, connectionsMax: 3, refusedConnectionsMax: 2 }
+const limits = { checkEveryMs: 20, headersMsMax: 300, unsentMsMax: 300, connectionsMax: 3, refusedConnectionsMax: 2 }
 
 let harness: Harness
 beforeAll(async () => {
@@ -60,6 +60,16 @@ async function answerOf(socket: net.Socket): Promise<string> {
     await Promise.race([once(socket, 'data'), once(socket, 'close')])
   return text
 }
+
+test('a request that never ends is cut off with a response', async () => {
+  const { port } = await listen()
+  const socket = connect(port)
+  socket.write('POST /v1/pay/withdrawals/intent HTTP/1.1\r\nHost: x\r\nContent-Le')
+  const [head = '', body = ''] = (await answerOf(socket)).split('\r\n\r\n')
+  expect(head).toMatch(/^HTTP\/1\.1 408 /)
+  expect(head.toLowerCase()).toContain('x-should-retry: true')
+  expect(JSON.parse(body).issues[0].code).toBe('BadRequest')
+})
 
 test('a client that does not read its responses is cut off, and its memory is bounded', async () => {
   const { port, accepted } = await listen()

@@ -359,13 +359,6 @@ describe('on the wire', () => {
     expect(answer.status).toBe(401)
   })
 
-  test.concurrent('a request that never ends is cut off with a response', { timeout: 40_000 }, async () => {
-    const answer = parsed(await send('POST /v1/pay/withdrawals/intent HTTP/1.1\r\nHost: x\r\nContent-Le'))
-    expect(answer.status).toBe(408)
-    expect(answer.head).toContain('x-should-retry: true')
-    expect(answer.issues[0]?.code).toBe('BadRequest')
-  })
-
   test.each([
     ['content-type', 'BadRequest'],
     ['x-idempotency-key', 'HeaderValidation'],

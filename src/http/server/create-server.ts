@@ -76,6 +76,7 @@ type Overrides = Partial<
   Pick<
     typeof limits,
     | 'arrivalMsMax'
+    | 'headersMsMax'
     | 'refusalsPerSecond'
     | 'closingArrivalMsMax'
     | 'checkEveryMs'
@@ -108,6 +109,7 @@ export function createServer(
     refusalsPerSecond,
     places: placesMax,
     arrivalMsMax,
+    headersMsMax,
     closingArrivalMsMax,
     checkEveryMs,
     connectionsMax,
@@ -141,7 +143,7 @@ export function createServer(
     },
     http: {
       maxHeaderSize: limits.headerBytesMax,
-      headersTimeout: limits.headersMsMax,
+      headersTimeout: headersMsMax,
       connectionsCheckingInterval: checkEveryMs,
       // Node would respond to a missing Host with an empty body; `requireHost` responds in our shape.
       requireHostHeader: false,

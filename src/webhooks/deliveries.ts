@@ -70,6 +70,7 @@ export async function list(
      order by event_id desc limit ${end}`
   const { rows } = await sql<Delivery>`
     select ${deliveryColumns(partnerId)} from (${rangesOf(filter, range)}) d join ${endpointOfDelivery}
+     where w.partner_id = ${partnerId}
      order by d.event_id desc offset ${page.skip} limit ${page.take + 1}`.execute(db)
   return { deliveries: rows.slice(0, page.take), hasMore: rows.length > page.take }
 }
@@ -105,13 +106,15 @@ function rangesOf(
   range: (condition: ReturnType<typeof sql>) => ReturnType<typeof sql>,
 ) {
   const ofTypes = types.length === 0 ? sql`` : sql`and type = any(${types}::text[])`
-  if (states.length > 0) {
-    return sql`select d.* from unnest(${[...new Set(states)]}::text[]) as wanted (state)
-                cross join lateral (${range(sql`and state = wanted.state ${ofTypes}`)}) d`
-  }
-  if (types.length === 0) return range(sql``)
-  return sql`select d.* from unnest(${[...new Set(types)]}::text[]) as wanted (type)
-              cross join lateral (${range(sql`and type = wanted.type`)}) d`
+  const wanted =
+    states.length > 0
+      ? [...new Set(states)].map(state => sql`and state = ${state} ${ofTypes}`)
+      : [...new Set(types)].map(type => sql`and type = ${type}`)
+  if (wanted.length === 0) return range(sql``)
+  return sql.join(
+    wanted.map(condition => sql`(${range(condition)})`),
+    sql` union all `,
+  )
 }
 
 export type Attempt = Omit<Columns<'webhookAttempts'>, 'partnerId' | 'endpointId' | 'eventId'>

@@ -327,7 +327,7 @@ async function record(
   const { numAffectedRows } = await sql`
     update sandbox_clock_moves
        set ran = ${JSON.stringify(ran)}, leased_until = now() + make_interval(secs => ${limits.leaseSeconds}),
-           ended_at = case when ${isThere} then now() end
+           ended_at = ${isThere ? sql`now()` : sql`null`}
      where partner_id = ${partnerId} and id = ${moveId} and leased_by = ${lease.holder}
        and ended_at is null`.execute(tx)
   return numAffectedRows === 1n

@@ -2,6 +2,7 @@ import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { eventTasks } from '../events/tasks.ts'
 import { firstId } from '../kernel/ids.ts'
 import { overviewTasks } from '../overview/tasks.ts'
@@ -198,20 +199,14 @@ test('two writers of one member at once count its events on, also across a borde
   const memberId = await harness.addMember({ key: mine.key })
   const rename = (lastName: string) =>
     harness.call('PATCH', `/v1/members/${memberId}`, { key: mine.key, body: { lastName } })
-  const waiting = async () => {
-    const { rows } = await sql<{ count: number }>`
-      select count(*)::integer as count from pg_stat_activity
-       where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
-    return rows[0]?.count
-  }
   const renamed = await harness.inTx(async tx => {
-    await sql`select from members where id = ${memberId} for update`.execute(tx)
+    await sql`select from members where partner_id = ${mine.partner.id} and id = ${memberId} for update`.execute(tx)
     clock.set(new Date(monthStart(1).getTime() - 1))
     const first = rename('Ade')
-    await expect.poll(waiting).toBe(1)
+    await whenWaiting(harness.db)
     clock.set(monthStart(1))
     const second = rename('Bello')
-    await expect.poll(waiting).toBe(2)
+    await whenWaiting(harness.db, { count: 2 })
     return [first, second]
   })
   clock.set(startedAt)

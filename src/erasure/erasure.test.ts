@@ -6,6 +6,7 @@ import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { closeIfOver } from '../closing/closing.ts'
@@ -341,12 +342,6 @@ test('the look-up of a key whose response was erased says so', async () => {
   expect((await call('GET', '/v1/idempotency-keys/unused', own)).status).toBe(404)
 })
 
-const waiting = async () => {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count from pg_stat_activity
-     where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
-  return rows[0]?.count
-}
 const listOf = (name: string) => ({
   raw: `email,first_name,last_name,phone,tier\n${person.email},${name},Kanari,,Silver\n`,
   headers: { 'content-type': 'text/csv' },
@@ -391,7 +386,7 @@ test('metadata, lists and stored reads that arrive during an erasure do not outl
       call('POST', '/v1/members/jobs', { body: { actions } }),
       call('GET', `/v1/members/${memberId}`, { headers: { 'x-idempotency-key': 'read' } }),
     ]
-    await expect.poll(waiting).toBe(started.length)
+    await whenWaiting(harness.db, { count: started.length })
     return started
   })
   const responses = await Promise.all(sent)
@@ -413,9 +408,9 @@ test('an erasure waits for a list that is being uploaded, and is refused if that
   const [uploaded, erased] = await harness.inTx(async tx => {
     await lockByName(tx, 'queue of member imports of', partnerId)
     const upload = call('PUT', '/v2/members/jobs/csv', listOf('Canaria'))
-    await expect.poll(waiting).toBe(1)
+    await whenWaiting(harness.db)
     const erasure = erase(call, memberId)
-    await expect.poll(waiting).toBe(2)
+    await whenWaiting(harness.db, { count: 2 })
     return [upload, erasure]
   })
   const { jobId } = (await uploaded).body

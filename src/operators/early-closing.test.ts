@@ -3,10 +3,10 @@ import { euroRail } from '../../test/banks/file-bank.ts'
 import type { ApiResponse } from '../../test/harness/api-response.ts'
 import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
 import type { Harness } from '../../test/harness/harness.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { FileRailScene } from '../../test/payouts/file-rail-scene.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
-import { sql } from '../database/database.ts'
 import { instantAt } from '../kernel/time.ts'
 import { closeDue, join } from '../payouts/books/batches.ts'
 import { closeEarly } from '../payouts/books/early-closing.ts'
@@ -197,7 +197,7 @@ test('payments that join while a batch is being closed wait, and go into another
   harness.clock.advance({ seconds: 30 })
   const joined = scene.run('submit-withdrawals')
   const task = scene.inTx(tx => closeDue(tx, { rail: settings, now }))
-  await lockWaiters(2)
+  await whenWaiting(scene.harness.db, { count: 2 })
   commit.resolve()
   await Promise.all([closed, joined, task])
   const { batch } = (await operator.call('GET', `/payouts/${withdrawalId}`)).body
@@ -236,7 +236,7 @@ test('a batch is closed with the payments that are joining at that moment', asyn
   })
   await joining.promise
   const closed = close(users[1], id)
-  await lockWaiters(1)
+  await whenWaiting(scene.harness.db, { count: 1 })
   commit.resolve()
   await joined
   expect((await closed).body).toMatchObject({ status: 'approved', paymentCount: 2 })
@@ -266,18 +266,3 @@ test('the database refuses to close a batch early without two people, to open it
     closed,
   )
 })
-
-/** Waits until this many transactions wait for a lock. */
-async function lockWaiters(count: number): Promise<void> {
-  await expect
-    .poll(
-      async () => {
-        const { rows } = await sql<{ waiting: number }>`
-          select count(*)::integer as waiting from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock'`.execute(scene.harness.db)
-        return rows[0]?.waiting
-      },
-      { timeout: 20_000, interval: 20 },
-    )
-    .toBe(count)
-}

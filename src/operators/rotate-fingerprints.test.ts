@@ -3,6 +3,7 @@ import pino from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { keySource } from '../../test/harness/installation-key.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { connect, type Databases } from '../database/connect.ts'
 import { type Db, sql, type Tx } from '../database/database.ts'
 import { isUniqueViolation } from '../database/errors.ts'
@@ -312,16 +313,9 @@ test('of two creations at once by processes at neighbouring steps, the later is 
       await create(tx, named(name))
       const waiting = behind.transaction().execute(async tx2 => await create(tx2, named(name, other)))
       const outcome = waiting.catch(error => error)
-      await expect.poll(countWaiting).toBe(1)
+      await whenWaiting(harness.db)
       return { outcome }
     })
     expect(await later.outcome).toMatchObject({ issues: [{ code: 'MemberAlreadyInvited' }] })
   }
 })
-
-async function countWaiting(): Promise<number | undefined> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count from pg_stat_activity
-     where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
-  return rows[0]?.count
-}

@@ -4,6 +4,7 @@ import { type Harness, startHarness, type TestPartner } from '../../test/harness
 import { insertMembers } from '../../test/harness/insert-members.ts'
 import { breaking } from '../../test/harness/refusal.ts'
 import { euAccount, goodAccount } from '../../test/harness/samples.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
 import { closeIfOver } from '../closing/closing.ts'
@@ -65,16 +66,6 @@ async function payOut(): Promise<void> {
       for (const { partnerId, withdrawalId } of await withdrawals.submitDue(tx, claimingAt(now, id)))
         await withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome: 'paid', reason: null, now })
     })
-}
-
-/** Waits until `count` sessions of this database wait for a lock. */
-async function whenWaiting(count = 1): Promise<void> {
-  for (;;) {
-    const { rows } = await sql<{ waiting: number }>`
-      select count(*)::integer as waiting from pg_stat_activity
-       where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
-    if ((rows[0]?.waiting ?? 0) >= count) return
-  }
 }
 
 /** Does some work in a transaction and keeps it open until `commit` is called. */
@@ -152,10 +143,11 @@ describe('closing', () => {
   test('waits for a lock as long as its lock timeout allows, and a second attempt does not wait at the same time', async () => {
     const { key, payCycle, partner: mine } = await partner('Waiting')
     harness.clock.set(new Date('2026-04-01T10:00:00Z'))
-    const lock = (tx: Tx) => sql`select from pay_cycles where id = ${payCycle.id} for update`.execute(tx)
+    const lock = (tx: Tx) =>
+      sql`select from pay_cycles where partner_id = ${mine.id} and id = ${payCycle.id} for update`.execute(tx)
     const { commit } = await holding(lock)
     const first = close()
-    await whenWaiting()
+    await whenWaiting(harness.db)
     await close()
     expect(await statusOf(key, payCycle.id)).toBe('Open')
     await commit()
@@ -321,7 +313,7 @@ describe('closing, concurrent with', () => {
     )
     harness.clock.set(april)
     const closing = close()
-    await whenWaiting()
+    await whenWaiting(harness.db)
     await completing.commit()
     await closing
     expect(await statusOf(key, payCycle.id)).toBe('Closed')
@@ -339,7 +331,7 @@ describe('closing, concurrent with', () => {
       const now = harness.clock.now()
       harness.clock.set(april)
       closing = close()
-      await whenWaiting()
+      await whenWaiting(harness.db)
       await completeIn(tx, { partner: mine, intentId, now, clockOffsetMs: 0 })
     })
     await expect(completing).rejects.toThrow(/The pay cycle of the withdrawal intent has closed/)
@@ -357,7 +349,7 @@ describe('closing, concurrent with', () => {
     harness.clock.set(new Date('2026-03-31T23:01:00Z'))
     const closing = await holding(tx => closeIfOver(tx, { partnerId: mine.id, now: harness.clock.now() }))
     const completing = harness.requestCompletion(intentId, { key })
-    await whenWaiting()
+    await whenWaiting(harness.db)
     await closing.commit()
     const answer = await completing
     expect(answer.status).toBe(409)
@@ -390,7 +382,7 @@ describe('closing, concurrent with', () => {
             .then(body => ({ status: 200, body })),
         revert: () => harness.call('POST', `/v1/pay/runs/${locatedId(payRun)}/revert`, { key }),
       }[step]()
-      await whenWaiting()
+      await whenWaiting(harness.db)
       await closing.commit()
       const { status, body } = await second
       const [next] = await cyclesOf(key)

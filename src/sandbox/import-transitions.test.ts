@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { sql } from '../database/database.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { lockByName } from '../database/named-locks.ts'
 
 let harness: Harness
@@ -8,15 +8,6 @@ beforeAll(async () => {
   harness = await startHarness()
 })
 afterAll(() => harness.stop())
-
-/** Waits until this many transactions wait for others. */
-async function whenWaiting(count: number): Promise<void> {
-  for (;;) {
-    const { rows } = await sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
-    if (rows.length >= count) return
-  }
-}
 
 test('a job goes through its transition even if another was requested at the same time', async () => {
   const { partner, key } = await harness.addPartner('Jobs at once')
@@ -26,9 +17,9 @@ test('a job goes through its transition even if another was requested at the sam
     // The lock that the insert of a job takes.
     await lockByName(tx, 'queue of member imports of', partner.id)
     asked.push(provoke('AwaitingReview'))
-    await whenWaiting(1)
+    await whenWaiting(harness.db)
     asked.push(provoke('Processing'))
-    await whenWaiting(2)
+    await whenWaiting(harness.db, { count: 2 })
   })
   const [file, actions] = await Promise.all(asked)
   expect(file?.status, file?.text).toBe(201)

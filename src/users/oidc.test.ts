@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { signInFaults } from '../../packages/console/src/sign-in-faults.ts'
 import { Browser, signIn } from '../../test/harness/console.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { type Person, startOpenIdProvider } from '../../test/servers/openid-provider.ts'
 import { list } from '../audit-log/audit-log.ts'
@@ -197,15 +198,7 @@ test('a sign-in that waits for the user to be unlinked opens no session by the o
     const actor = { kind: 'cli', name: 'ops', address: null, requestId: null } as const
     await unlink(tx, { userId, actor, now: byGroup.clock.now() })
     const signingIn = through(browser, withoutAddress)
-    await vi.waitFor(
-      async () => {
-        const { rows } = await byGroup.pool.query(
-          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        )
-        if (rows.length === 0) throw new Error('The sign-in does not wait')
-      },
-      { timeout: 15_000 },
-    )
+    await whenWaiting(byGroup.db)
     return { signingIn }
   })
   expect(await signingIn).toBe('/console/sign-in?fault=no_account')

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ApiResponse } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { deliveryOf, type Receiver, startReceiver, verify } from '../../test/servers/receiver.ts'
 import { sql } from '../database/database.ts'
 import { catalogue, type EventType, eventTypes } from '../events/catalogue.ts'
@@ -538,10 +539,7 @@ describe('an endpoint', () => {
     await db.transaction().execute(async tx => {
       await sql`select from webhook_endpoints where id = ${id} for no key update`.execute(tx)
       recorded = db.transaction().execute(inner => record(inner, [made]))
-      const waits = sql<{ count: number }>`
-        select count(*)::integer as count from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock' and query like '%from webhook_endpoints%'`
-      await expect.poll(async () => (await waits.execute(db)).rows[0]?.count).toBe(1)
+      await whenWaiting(db)
       expect(await attemptCount()).toBe(1)
     })
     await recorded

@@ -11,6 +11,7 @@ import type { TaskContext } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
 import { goodAccount } from '../harness/samples.ts'
+import { whenWaiting } from '../harness/waiting.ts'
 import { deliveryOf, startReceiver } from '../servers/receiver.ts'
 
 const log = pino({ level: 'silent' })
@@ -56,13 +57,7 @@ test('a move that waits for the first move off real time continues from the bank
       values ('simulated-bank', '2026-03-10T00:00:00.000Z/7', now()), (${feed}, '2026-03-11T00:00:00.000Z/9', now())
           on conflict (rail) do update set cursor = excluded.cursor`.execute(tx)
     moving = move({ by: 'P2D' }, key)
-    for (;;) {
-      const { rows } = await sql`
-        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
-        harness.db,
-      )
-      if (rows.length > 0) break
-    }
+    await whenWaiting(harness.db)
   })
   const moved = await moving
   expect(moved?.status, moved?.text).toBe(200)

@@ -11,6 +11,7 @@ import { internalTasks, payoutTasks } from '../../src/tasks.ts'
 import { verify } from '../../src/verification/verify.ts'
 import { complete } from '../../src/withdrawals/completions.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
+import { whenWaiting } from '../harness/waiting.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -33,16 +34,6 @@ const kept = [
   'user_roles',
   'user_invitations',
 ]
-
-/** Waits until a transaction has been blocked by another one for some time. */
-async function whenWaiting({ seconds = 0 } = {}): Promise<void> {
-  for (;;) {
-    const { rows } = await sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-         and query_start <= clock_timestamp() - ${seconds} * interval '1 s'`.execute(harness.db)
-    if (rows.length > 0) return
-  }
-}
 
 /** Counts a partner's rows in each table. */
 async function rowsOf(partnerId: string): Promise<Record<string, number>> {
@@ -151,7 +142,7 @@ describe('a reset', () => {
     await harness.inTx(async tx => {
       await sql`select from members where partner_id = ${partner.id} and id = ${memberId} for no key update`.execute(tx)
       resetting = harness.call('POST', '/v1/sandbox/reset', { key })
-      await whenWaiting()
+      await whenWaiting(harness.db)
       // The low-float alert takes this lock last.
       await complete(tx, { partner, intentId, now: harness.clock.now(), clockOffsetMs: 0 })
       await sql`select from partners where id = ${partner.id} for no key update`.execute(tx)
@@ -175,7 +166,7 @@ describe('a reset', () => {
       await lock(tx, partner.id)
       resetting = harness.call('POST', '/v1/sandbox/reset', { key })
       // Other operations give up after two seconds.
-      await Promise.race([resetting, whenWaiting({ seconds: 2.5 })])
+      await Promise.race([resetting, whenWaiting(harness.db, { seconds: 2.5 })])
     })
     const reset = await resetting
     expect(reset?.status, reset?.text).toBe(200)
@@ -273,7 +264,7 @@ describe('a reset', () => {
           from pay_cycles c join members m using (partner_id)
          where c.partner_id = ${partner.id} and m.id = ${memberId}`.execute(tx)
       resetting = harness.call('POST', '/v1/sandbox/reset', { key })
-      await whenWaiting()
+      await whenWaiting(harness.db)
     })
     const reset = await resetting
     expect(reset?.status, reset?.text).toBe(200)
@@ -289,7 +280,7 @@ describe('a reset', () => {
     await harness.inTx(async tx => {
       await sql`select reset_sandbox_partner(${partner.id})`.execute(tx)
       asking = ask()
-      await whenWaiting()
+      await whenWaiting(harness.db)
     })
     const overtaken = await asking
     expect(overtaken, overtaken?.text).toMatchObject({
@@ -354,7 +345,7 @@ describe('a scenario', () => {
     let seeding: ReturnType<typeof harness.call> | undefined
     await hold(harness.db, { ...claimed, now: harness.clock.now() }, async () => {
       seeding = harness.call('POST', '/v1/sandbox/seed', call)
-      await whenWaiting()
+      await whenWaiting(harness.db)
       expect((await harness.call('GET', '/v1/members', { key })).body.members).toEqual([])
     })
     expect((await seeding)?.body).toEqual({ scenario: 'mid_cycle', members: 25 })

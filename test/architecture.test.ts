@@ -431,7 +431,6 @@ const tableReads: Record<string, { [table: string]: string }> = {
   sandbox: {
     members: 'locks what a reset deletes, in the lock order of the program',
     member_imports: 'finds the imports to reject before one is taken through a transition',
-    partners: 'locks what a reset deletes, in the lock order of the program',
     pay_cycles: 'locks what a reset deletes, in the lock order of the program',
     pay_runs: 'locks what a reset deletes, in the lock order of the program',
     sandbox_clocks: 'locks the clock that is about to move',

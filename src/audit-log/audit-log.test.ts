@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { breaking } from '../../test/harness/refusal.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
 import { defaultRetention } from '../kernel/retention.ts'
@@ -393,7 +394,7 @@ test('addresses are removed after the configured number of days, and no other co
         `at = now()`,
       ]) {
         const statement = sql.raw(`update ${table} set ${change}`)
-        await expect(sql`${statement}`.execute(ownerDb), change).rejects.toMatchObject({ constraint: 'append_only' })
+        await expect(sql`${statement}`.execute(ownerDb), change).rejects.toMatchObject(breaking('append_only'))
         await expect(sql`${statement}`.execute(db), change).rejects.toMatchObject({ code: '42501' })
       }
       await expect(sql.raw(`update ${table} set address = null`).execute(db)).rejects.toMatchObject({ code: '42501' })

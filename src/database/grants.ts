@@ -131,6 +131,8 @@ function appGrants({ name }: AppRole, session: Session, { mayRevoke, isSpread }:
     `grant execute on function public.make_partitions(text), public.drop_old_events(timestamptz) to ${role}`,
     // Refuses to do anything on a live database.
     `grant execute on function public.reset_sandbox_partner(text) to ${role}`,
+    // There, no function of the owner may write to a reference table to which the program writes too. Triggers refuse it on a live database.
+    ...(isSpread ? [`grant delete on public.payout_exceptions, public.payout_references to ${role}`] : []),
     // The queue library writes all its own tables except the list of its migrations.
     ...session.queueTables
       .filter(table => table !== 'graphile_worker.migrations')

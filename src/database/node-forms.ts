@@ -3,12 +3,120 @@ import type pg from 'pg'
 /** One change that spreads the tables, and the statement that makes it. */
 export type DistributionStep = { change: string; statement: string }
 
-/** A trigger or function that works on one PostgreSQL but not on nodes, and the form that it has there. */
-type NodeForm = DistributionStep & { name: string }
+/**
+ * A trigger or function that works on one PostgreSQL but not on nodes, and the form that it has there: the statement that makes it, or the
+ * parts of its definition that are replaced.
+ */
+type NodeForm = { name: string; change: string } & ({ statement: string } | { edits: [from: string, to: string][] })
 
 // A trigger on a shard runs on its node, in the transaction of the shard's row. There it finds the rows of the same partner, but no
 // transition table, and writes to a reference table deadlock with the transaction's own.
 const forms: readonly NodeForm[] = [
+  {
+    name: 'reset_sandbox_on_node',
+    change: 'sandbox_clocks: a function deletes what a node has of a partner of a sandbox',
+    statement: `
+      create or replace function public.reset_sandbox_on_node() returns trigger
+        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+      begin
+        ${deletion({ partner: 'new.partner_id', place: "= 'h'" })}
+        delete from public.idempotency_keys
+         where partner_id = new.partner_id and (status is not null or resource_id is not null);
+        new.offset_ms := 0;
+        return new;
+      end $$`,
+  },
+  {
+    name: 'sandbox_clocks_reset',
+    change: 'sandbox_clocks: an offset below zero resets the partner',
+    statement: `
+      create or replace trigger sandbox_clocks_reset before update on public.sandbox_clocks
+        for each row when (new.offset_ms < 0) execute function public.reset_sandbox_on_node()`,
+  },
+  {
+    name: 'reset_sandbox_partner',
+    change: 'reset_sandbox_partner: deletes what the coordinator has',
+    statement: `
+      create or replace function public.reset_sandbox_partner(partner text) returns void
+        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+      begin
+        ${deletion({ partner: 'partner', place: 'is null' })}
+      end $$`,
+  },
+  {
+    name: 'refuse_deletion_unless_sandbox',
+    change: 'payout_exceptions, payout_references: a function refuses to delete, except on a sandbox',
+    statement: `
+      create or replace function public.refuse_deletion_unless_sandbox() returns trigger language plpgsql as $$
+      begin
+        if exists (select from public.installation where mode = 'sandbox') then
+          return old;
+        end if;
+        raise exception '% is append-only', tg_argv[0]
+          using errcode = 'check_violation', constraint = 'append_only', table = tg_argv[0];
+      end $$`,
+  },
+  ...['payout_exceptions', 'payout_references'].map(table => ({
+    name: `${table}_deleted_on_sandboxes`,
+    change: `${table}: only a sandbox deletes rows`,
+    statement: `
+      create or replace trigger ${table}_deleted_on_sandboxes before delete on public.${table}
+        for each row execute function public.refuse_deletion_unless_sandbox('${table}')`,
+  })),
+  {
+    name: 'forget_audit_addresses',
+    change: 'forget_audit_addresses: looks at one partner after the other',
+    statement: `
+      create or replace function public.forget_audit_addresses(written_before timestamptz, count_max integer) returns integer
+        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+      declare
+        last timestamptz := least(written_before, now() - interval '7 days');
+        of_partner text;
+        of_one integer;
+        of_all integer := 0;
+      begin
+        for of_partner in
+          select distinct partner_id from public.audit_log where address is not null and at < last
+        loop
+          exit when of_all >= count_max;
+          with old as (
+            select id from public.audit_log
+             where partner_id = of_partner and address is not null and at < last
+             order by at limit count_max - of_all for update skip locked)
+          update public.audit_log a set address = null from old where a.partner_id = of_partner and a.id = old.id;
+          get diagnostics of_one = row_count;
+          of_all := of_all + of_one;
+        end loop;
+        with old as (
+          select id from public.installation_audit_log
+           where address is not null and at < last order by at limit count_max for update skip locked)
+        update public.installation_audit_log a set address = null from old where a.id = old.id;
+        get diagnostics of_one = row_count;
+        return of_all + of_one;
+      end $$`,
+  },
+  {
+    name: 'make_partition',
+    change: 'make_partition: sets no statistics of a column',
+    edits: [["    execute format('alter table public.%I alter column data set statistics 0', name);\n", '']],
+  },
+  {
+    name: 'make_partitions',
+    change: 'make_partitions: looks at the default partition on all nodes',
+    edits: [
+      ['select from', 'select 1 from'],
+      [' limit 1) ', ') '],
+    ],
+  },
+  {
+    name: 'drop_old_events',
+    change: 'drop_old_events: looks at partitions on all nodes',
+    edits: [
+      ['pg_relation_size(c.oid)', 'citus_relation_size(c.oid)'],
+      ['select from', 'select 1 from'],
+      [' limit 1) ', ') '],
+    ],
+  },
   {
     name: 'add_unpaid_withdrawal',
     change: 'withdrawals: a function for one row lists those that are not paid',
@@ -83,15 +191,57 @@ const forms: readonly NodeForm[] = [
 ]
 
 /** Lists the triggers and functions that still have to be made or replaced. */
-export async function formsToReplace(client: pg.ClientBase): Promise<NodeForm[]> {
-  const { rows } = await client.query<{ name: string }>(
-    `select tgname as name from pg_trigger where tgrelid = 'public.withdrawals'::regclass and tgnewtable is not null
+export async function formsToReplace(client: pg.ClientBase): Promise<DistributionStep[]> {
+  const { rows } = await client.query<{ name: string; body: string | null; definition: string }>(
+    `select proname as name, prosrc as body, pg_get_functiondef(oid) as definition from pg_proc
+      where pronamespace = 'public'::regnamespace
       union all
-     select 'add_unpaid_withdrawal' where to_regprocedure('public.add_unpaid_withdrawal()') is null
-      union all
-     select proname from pg_proc p join pg_language l on l.oid = p.prolang
-      where p.pronamespace = 'public'::regnamespace and l.lanname = 'sql'`,
+     select tgname, null, '' from pg_trigger where not tgisinternal and tgnewtable is null`,
   )
-  const unsuitable = new Set(rows.map(({ name }) => name))
-  return forms.filter(({ name }) => unsuitable.has(name))
+  const present = new Map(rows.map(({ name, ...form }) => [name, form]))
+  return forms.flatMap(({ name, change, ...form }) => {
+    const { body, definition = '' } = present.get(name) ?? {}
+    if ('statement' in form) return bodyOf(form.statement) === body ? [] : [{ change, statement: form.statement }]
+    const statement = form.edits.reduce((text, [from, to]) => text.replaceAll(from, () => to), definition)
+    return statement === definition ? [] : [{ change, statement }]
+  })
+}
+
+/** What is between the quotes of a function; null for a trigger. */
+function bodyOf(statement: string): string | null {
+  return /\$\$(.*)\$\$/s.exec(statement)?.[1] ?? null
+}
+
+/** The block of `reset_sandbox_partner` that deletes a partner's rows, for tables at a place. */
+function deletion({ partner, place }: { partner: string; place: string }): string {
+  return `declare
+          kept constant text[] := array['api_keys', 'tiers', 'tier_versions', 'sandbox_clocks', 'audit_log', 'disclosures', 'event_feeds',
+                                        'idempotency_keys', 'webhook_endpoints', 'webhook_secrets', 'webhook_feeds', 'request_log',
+                                        'user_roles', 'user_invitations', 'metadata'];
+          remaining text[];
+          next_table text;
+        begin
+          if not exists (select from public.installation where mode = 'sandbox') then
+            raise exception 'only a partner of a sandbox can be reset' using errcode = 'insufficient_privilege';
+          end if;
+          perform set_config('midmonth.resetting', ${partner}, true);
+          select array_agg(c.relname::text) into remaining
+            from pg_attribute a join pg_class c on c.oid = a.attrelid left join pg_dist_partition d on d.logicalrelid = c.oid
+           where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+             and a.attname = 'partner_id' and not a.attisdropped and c.relname <> all(kept) and d.partmethod ${place};
+          while cardinality(remaining) > 0 loop
+            select t.name into next_table from unnest(remaining) as t (name)
+             where not exists (
+               select from pg_constraint k
+                where k.contype = 'f' and k.confrelid = format('public.%I', t.name)::regclass and k.conrelid <> k.confrelid
+                  and k.conrelid in (select format('public.%I', other.name)::regclass from unnest(remaining) as other (name)))
+             limit 1;
+            if next_table is null then
+              raise exception 'the tables % refer to each other in a circle', remaining;
+            end if;
+            execute format('delete from public.%I where partner_id = $1', next_table) using ${partner};
+            remaining := array_remove(remaining, next_table);
+          end loop;
+          perform set_config('midmonth.resetting', '', true);
+        end;`
 }

@@ -1,5 +1,6 @@
-import { type Reader, sql } from './database.ts'
+import { lanesOf, type Reader, sql } from './database.ts'
 import { isLockTimeout } from './errors.ts'
+import { readPlaces } from './spread.ts'
 
 /** The tables that are partitioned by the month of their ids. */
 const partitioned = ['events', 'ledger_transfers'] as const
@@ -28,8 +29,10 @@ export async function dropOldEvents(db: Reader, { writtenBefore }: { writtenBefo
 export async function defaultPartitionsInUse(db: Reader): Promise<string[]> {
   const names = partitioned.map(table => `${table}_default`)
   // By size, which needs no right to read the partition.
+  const isSpread = lanesOf(db) === 'partner' && (await readPlaces(db)).size > 0
+  const size = sql.raw(isSpread ? 'citus_relation_size' : 'pg_relation_size')
   const { rows } = await sql<{ name: string }>`
-    select name from unnest(${names}::text[]) as name where pg_relation_size(name::regclass) > 0`.execute(db)
+    select name from unnest(${names}::text[]) as name where ${size}(name::regclass) > 0`.execute(db)
   return rows.map(({ name }) => name)
 }
 

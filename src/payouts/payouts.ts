@@ -38,3 +38,8 @@ export async function findByReference(
     select partner_id, withdrawal_id from payouts where ${hasReference(reference)}`.execute(db)
   return rows[0]
 }
+
+/** Frees the references of a partner's payments. Only a sandbox on Citus may do so. */
+export async function removeReferences(tx: Tx, partnerId: string): Promise<void> {
+  await sql`delete from payout_references where partner_id = ${partnerId}`.execute(tx)
+}

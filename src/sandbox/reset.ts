@@ -1,10 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { sql, type Tx } from '../database/database.ts'
+import { lanesOf, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint, isDeadlock, isLockTimeout } from '../database/errors.ts'
 import { problem } from '../kernel/errors.ts'
 import * as members from '../members/members.ts'
-import { resetOffset } from '../partners/clocks.ts'
+import { askForReset, resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
+import * as payouts from '../payouts/payouts.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
 import { stopMoving } from './moves.ts'
 
@@ -42,6 +44,8 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
       // First: attempts are recorded under the lock of their endpoint, and then update deliveries, which are deleted here.
       await webhooks.startAnew(tx, { partnerId })
       await lockAll(tx, partnerId)
+      if (lanesOf(tx) === 'partner') await resetOnNodes(tx, partnerId)
+      await partners.resumePartner(tx, partnerId)
       await sql`select reset_sandbox_partner(${partnerId})`.execute(tx)
       await members.recount(tx, partnerId)
       break
@@ -56,7 +60,16 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
     }
   }
   await resetOffset(tx, partnerId)
-  await partners.resumePartner(tx, partnerId)
+}
+
+/**
+ * Deletes what is not on the coordinator. Citus lets no function of the owner touch rows that the program has written in the same
+ * transaction, but it lets a trigger on the partner's node.
+ */
+async function resetOnNodes(tx: Tx, partnerId: string): Promise<void> {
+  await askForReset(tx, partnerId)
+  await exceptions.removeAll(tx, partnerId)
+  await payouts.removeReferences(tx, partnerId)
 }
 
 function busy() {
@@ -66,7 +79,7 @@ function busy() {
 
 /**
  * Takes the locks of other operations in the order that `lockMembers` states, because the function deletes in another order. The partner's
- * row comes last, as for a completed withdrawal.
+ * row, which is resumed, comes last, as for a completed withdrawal.
  */
 async function lockAll(tx: Tx, partnerId: string): Promise<void> {
   // Not `for update`: completing a withdrawal locks its member and then refers to the cycle.
@@ -78,5 +91,4 @@ async function lockAll(tx: Tx, partnerId: string): Promise<void> {
   await sql`select from withdrawal_intents where partner_id = ${partnerId} order by id for update`.execute(tx)
   await sql`select from withdrawals where partner_id = ${partnerId} order by id for update`.execute(tx)
   await sql`select from pay_runs where partner_id = ${partnerId} order by id for update`.execute(tx)
-  await sql`select from partners where id = ${partnerId} for no key update`.execute(tx)
 }

@@ -343,3 +343,8 @@ export async function countOpenOf(
     ) open_ones`.execute(db)
   return rows[0]?.count ?? 0
 }
+
+/** Deletes a partner's exceptions, after everything that refers to them. Only a sandbox on Citus may do so. */
+export async function removeAll(tx: Tx, partnerId: string): Promise<void> {
+  await sql`delete from payout_exceptions where partner_id = ${partnerId}`.execute(tx)
+}

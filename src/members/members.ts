@@ -290,11 +290,12 @@ function withText(
 ) {
   const ofStatuses = statuses === undefined ? sql`` : sql`and status = any(${statuses}::text[])`
   const start = sql`(${partnerId} || ' ' || lower(${text}))`
+  // In the order of the index: otherwise the planner reads the table if many members have the name.
   const beginsWith = (name: ReturnType<typeof sql>) => sql`
     (select id from members
       where (partner_id || ' ' || ${name}) collate "C" >= ${start}
         and (partner_id || ' ' || ${name}) collate "C" < ${start} || chr(1114111) ${ofStatuses} ${namingPartner(db, partnerId)}
-      limit ${foundByNameMax})`
+      order by (partner_id || ' ' || ${name}) collate "C" limit ${foundByNameMax})`
   return sql`
     select id from members where partner_id = ${partnerId} and id = ${text}
      union all

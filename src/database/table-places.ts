@@ -20,6 +20,7 @@ const reference: ReadonlySet<Table> = new Set([
   'payoutProposals',
   'payoutReferences',
   'payoutRules',
+  'sandboxClocks',
   'stateTransitions',
 ])
 

@@ -11,7 +11,6 @@ export const exceptions: Record<string, string[]> = {
     'src/member-imports/member-imports.ts expireReviews',
     'src/member-imports/member-imports.ts findNext',
     'src/overview/totals.ts partnersToAddUp',
-    'src/partners/clocks.ts scopesOf',
     'src/pay-cycles/pay-cycles.ts findOver',
     'src/pay-runs/pay-runs.ts findDue',
     'src/sandbox/moves.ts findAbandoned',
@@ -67,6 +66,5 @@ export const exceptions: Record<string, string[]> = {
     'src/member-imports/member-imports.ts readInto',
     'src/requests/recorder.ts #write',
   ],
-  'The key of a request says whose it is.': ['src/partners/api-keys.ts findHolder'],
   'The metadata of each event is read by its resource.': ['src/events/events.ts numberFeed'],
 }

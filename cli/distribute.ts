@@ -1,13 +1,13 @@
 import { Command } from 'commander'
-import { readSettings, SettingsProblem } from '../src/config.ts'
+import { SettingsProblem } from '../src/config.ts'
 import { distribute, planDistribution } from '../src/database/distribute.ts'
 import { countConnections } from '../src/database/migrations.ts'
-import { type Database, openDatabase } from '../src/open-database.ts'
+import type { Database } from '../src/open-database.ts'
 import { examples } from './help.ts'
-import { openLog } from './log.ts'
 import { printResult } from './print.ts'
-import { terminal, writeErrorLine } from './terminal.ts'
+import { writeErrorLine } from './terminal.ts'
 import { whole } from './whole.ts'
+import { withOwner } from './with-database.ts'
 
 type Options = { yes?: boolean; shards: number; json?: boolean }
 
@@ -22,16 +22,10 @@ export const distributeCommand = new Command('distribute')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('distribute', 'distribute --yes --shards 64'))
   .action(async ({ yes = false, shards, ...options }: Options) => {
-    const database = await openDatabase(readSettings(terminal().env), openLog('warn'), {
-      as: 'owner',
-      mayCreate: false,
-    })
-    try {
+    await withOwner(async database => {
       const changes = yes ? await spread(database, shards) : await plan(database)
       printResult(options, { value: { done: yes, changes }, text: () => inWords(changes, yes) })
-    } finally {
-      await database.close()
-    }
+    })
   })
 
 async function plan({ db, pool }: Database): Promise<string[]> {

@@ -1,16 +1,17 @@
 import { systemClock } from '../src/clock.ts'
-import type { Db } from '../src/database/database.ts'
+import type { Db, Tx } from '../src/database/database.ts'
 import { reasonOf } from '../src/kernel/text.ts'
+import type { DetachedMonth } from '../src/ledger/detached.ts'
 import type { Check, Seals } from '../src/verification/verify.ts'
-import { operator } from './actor.ts'
-import { day } from './arguments.ts'
+import { operator, recordChange } from './actor.ts'
+import { day, whole } from './arguments.ts'
 import { bodyOf } from './client/files.ts'
 import { printStream } from './client/output.ts'
 import { examples } from './help.ts'
 import { addServerOptions, OperatorCommand, withOperators } from './operator-client.ts'
-import { print, printResult } from './print.ts'
+import { countOf, print, printResult } from './print.ts'
 import { setExitCode, writeErrorLine, writeLine } from './terminal.ts'
-import { withDatabase } from './with-database.ts'
+import { withDatabase, withOwner } from './with-database.ts'
 
 const operations = () => import('../src/operators/journal-operations.ts')
 
@@ -66,6 +67,8 @@ ledgerCommand
       )
       writeLine()
       writeLine(describe(seals, all === true))
+      for (const [year, months] of Map.groupBy(seals.detached, ({ month }) => month.slice(0, 4)))
+        writeLine(describeDetached(year, months))
       for (const { rule, disagreement } of checks) {
         writeLine(`${disagreement === null ? 'ok    ' : 'BROKEN'}  ${rule}`)
         if (disagreement === null) continue
@@ -82,6 +85,66 @@ function describe({ transfers, cycles, latestAt }: Seals, isWhole: boolean): str
   const sealed = `${transfers} transfers of ${cycles} closed pay cycles are sealed, the latest at ${latestAt?.toISOString()}`
   return `${sealed}; ${isWhole ? 'they were recomputed too' : 'only their sums were read (--all recomputes them)'}`
 }
+
+/** Names what was not read, and whose sums were. */
+function describeDetached(year: string, months: DetachedMonth[]): string {
+  const transfers = months.reduce((sum, month) => sum + month.transfers, 0n)
+  return `${year} is detached (${countOf(months.length, 'month')}, ${transfers} transfers): only its sums were read (ledger attach ${year} brings it back)`
+}
+
+const yearArgument = ['<year>', 'for example 2026, by UTC', whole({ min: 2000, max: 9999 })] as const
+
+ledgerCommand
+  .command('detach')
+  .description(
+    'Detach the transfers of a past year whose books are sealed, month by month, as tables of the schema "detached" that can be dumped and moved. Continues where it was interrupted. See docs/operations/detached-years.md.',
+  )
+  .argument(...yearArgument)
+  .option('--yes', 'do it; otherwise only say what would be detached')
+  .examples('ledger detach 2026', 'ledger detach 2026 --yes')
+  .action(async (year: number, { yes = false, ...options }) => {
+    const { detachMonth, planDetaching } = await import('../src/verification/detaching.ts')
+    await withOwner(async ({ db, appRole }) => {
+      const now = systemClock()
+      const months = await planDetaching(db, { year, now })
+      for (const month of yes ? months : []) {
+        const record = (tx: Tx) =>
+          recordChange(tx, {
+            ...{ partnerId: null, now },
+            change: { action: 'ledger.detach', resourceId: String(year), details: { month } },
+          })
+        await detachMonth(db, { month, appRole: appRole.name, now, record })
+        writeErrorLine(`${month.slice(0, 7)} is detached`)
+      }
+      printResult(options, {
+        value: { done: yes, months },
+        text: () =>
+          yes
+            ? `The transfers of ${year} are in the schema "detached". midmonth ledger attach ${year} brings them back.`
+            : `${countOf(months.length, 'month')} of ${year} can be detached: ${months.map(month => month.slice(0, 7)).join(', ')}.\nNothing was changed. With --yes, midmonth ledger detach does this. Run ledger verify --all before.`,
+      })
+    })
+  })
+
+ledgerCommand
+  .command('attach')
+  .description('Attach the transfers of a detached year again, at once.')
+  .argument(...yearArgument)
+  .examples('ledger attach 2026')
+  .action(async (year: number, options) => {
+    const { attach } = await import('../src/verification/detaching.ts')
+    await withOwner(async ({ db }) => {
+      const change = { action: 'ledger.attach', resourceId: String(year), details: {} } as const
+      const months = await attach(db, {
+        year,
+        record: tx => recordChange(tx, { partnerId: null, change, now: systemClock() }),
+      })
+      printResult(options, {
+        value: { months },
+        text: () => `The transfers of ${year} are attached. Check them now: midmonth ledger verify --all`,
+      })
+    })
+  })
 
 const journalCommand = ledgerCommand
   .command('journal')

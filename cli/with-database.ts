@@ -27,6 +27,16 @@ export async function withDatabase<T>(
   }
 }
 
+/** Runs `work` on the configured database as the owner of its tables, and always closes it. */
+export async function withOwner<T>(work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase(readSettings(terminal().env), openLog('warn'), { as: 'owner', mayCreate: false })
+  try {
+    return await work(database)
+  } finally {
+    await database.close()
+  }
+}
+
 /** Runs `work` in one transaction. Throws if the database belongs to the other mode. */
 export async function withTransaction<T>(work: (tx: Tx, settings: Settings) => Promise<T>): Promise<T> {
   return await withDatabase((db, settings) =>

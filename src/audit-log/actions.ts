@@ -83,6 +83,8 @@ export const actions = [
   'installation_key.remove',
   'installation_key.rotate',
   'ledger.verify',
+  'ledger.detach',
+  'ledger.attach',
   'backup.record',
   'backup.restore',
   'user.create',

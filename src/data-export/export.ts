@@ -2,6 +2,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { type BankAccount, lastFour } from '../bank-accounts/rules.ts'
 import type { Db } from '../database/database.ts'
 import { allToWire, type Currency } from '../kernel/money.ts'
+import { detachedUntil } from '../ledger/detached.ts'
 import * as memberImports from '../member-imports/inspection.ts'
 import * as members from '../members/members.ts'
 import * as metadata from '../metadata/metadata.ts'
@@ -41,6 +42,7 @@ export async function openExport(db: Db, asked: Asked): Promise<Section[]> {
     { name: 'generatedAt', value: now },
     { name: 'employer', value: partner.name },
     { name: 'profile', value: await profileOf(db, asked) },
+    { name: 'statementSince', value: await detachedUntil(db) },
     { name: 'payCycles', pages: payCycles(db, of) },
     { name: 'statement', pages: statement(db, { ...of, now }) },
     { name: 'intents', pages: intentsOf(db, asked) },

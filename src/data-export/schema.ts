@@ -30,6 +30,10 @@ export const DataExport = namedObject('MemberDataExport', {
       'Why the member’s withdrawals are held for review; null if they are not, and in a member session.',
     ),
   }),
+  statementSince: nullable(
+    Instant,
+    'Pay cycles and the statement begin here, because the operator has archived the transfers before; null if they are complete.',
+  ),
   payCycles: Type.Array(
     namedObject('ExportedPayCycle', {
       payCycleId: Id('payCycle'),

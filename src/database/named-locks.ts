@@ -35,6 +35,8 @@ type LockSpace =
   | 'verification of'
   /** Sealing the books of a partner. */
   | 'sealing of the books of'
+  /** Detaching months of transfers, and attaching them. */
+  | 'months of'
   /** The stages of the keys of a purpose. */
   | 'stages of'
   /** Rotating a key of the installation. */

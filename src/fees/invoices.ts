@@ -3,6 +3,7 @@ import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { type Currency, inWords } from '../kernel/money.ts'
 import { addDays, type Day, dayIn } from '../kernel/time.ts'
+import { describeDetached, detachedUntil } from '../ledger/detached.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { daysOf, instantsOf, listLines } from './statement.ts'
 
@@ -33,7 +34,7 @@ export function numberInWords({ partnerId, number }: { partnerId: string; number
  * Issues the invoice for all unbilled employers' fees of a partner, up to the end of a month or until now. Fees that have been
  * given back are set off.
  * @param month '2026-03', which must be over; undefined for all fees until now
- * @throws Problem `NotFound`; `Conflict` if the month is not over, or there is nothing to bill
+ * @throws Problem `NotFound`; `Conflict` if the month is not over, there is nothing to bill, or transfers of the days are detached
  */
 export async function issue(
   tx: Tx,
@@ -87,7 +88,10 @@ async function listUnbilled(
   if (begins === null) return []
   const firstDay = addDays(through ?? begins, -daysLate)
   if (firstDay > lastDay) return []
-  const charged = await listLines(tx, { partnerId, ...instantsOf(timeZone, { first: firstDay, last: lastDay }) })
+  const span = instantsOf(timeZone, { first: firstDay, last: lastDay })
+  const until = await detachedUntil(tx)
+  if (until !== null && span.from < until) throw conflict(describeDetached(span.from, until))
+  const charged = await listLines(tx, { partnerId, ...span })
   const billed = await sql<InvoiceLine>`
     select l.day::text, l.tier, l.withdrawals, l.fees, l.given_back, l.fees_given_back
       from invoice_lines l join invoices i on i.partner_id = l.partner_id and i.id = l.invoice_id

@@ -3,6 +3,7 @@ import { type Reader, sql } from '../database/database.ts'
 import { firstId } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 import { addDays, type Day, startOfDay } from '../kernel/time.ts'
+import { requireAttached } from '../ledger/detached.ts'
 
 /** Fees of the withdrawals of a day and tier, in minor units: charged on that day, and given back on it. */
 export type FeeLine = {
@@ -42,12 +43,16 @@ const changesFees = sql`(t.debit = 'fees' or (t.credit = 'fees' and t.reason <> 
 
 type Span = { partnerId: string; from: Date; to: Date }
 
-/** The fees of a month, by day and tier, and their sums, by the partner's time zone. */
+/**
+ * The fees of a month, by day and tier, and their sums, by the partner's time zone.
+ * @throws Problem `QueryValidation` if transfers of the month are detached
+ */
 export async function readStatement(
   db: Reader,
   { partnerId, timeZone, month }: { partnerId: string; timeZone: string; month: string },
 ): Promise<FeeStatement> {
   const span = { partnerId, ...instantsOf(timeZone, daysOf(month)) }
+  await requireAttached(db, span.from, { path: 'month' })
   const lines = await listLines(db, span)
   const { rows } = await sql<{ currency: Currency; collected: bigint }>`
     select currency, sum(case when credit = 'revenue' then amount else -amount end)::bigint as collected

@@ -2,6 +2,7 @@ import { type Cursor, newestFirst, readingOrder, unknownCursor } from '../databa
 import { type Page, type Reader, sql } from '../database/database.ts'
 import { plannedOnce } from '../database/lease.ts'
 import type { Currency } from '../kernel/money.ts'
+import { detachedBalance, requireAttached } from '../ledger/detached.ts'
 
 /** The amount that a member can withdraw, and the amount that a correction took beyond it; in minor units. */
 type MemberBalance = { available: bigint; owed: bigint }
@@ -72,7 +73,8 @@ export type Statement = { opening: MemberBalance; closing: MemberBalance; lines:
  * Reads backwards from the newest line, because the stored balance is the newest.
  * @param asOf inclusive
  * @param movementId only the lines of this pay run, withdrawal or pay cycle
- * @throws Problem `NotFound` if the cursor is not a line of this statement
+ * The oldest line is the first whose transfer is not detached; `opening` is what the member had before it.
+ * @throws Problem `NotFound` if the cursor is not a line of this statement; `QueryValidation` if all lines until then are detached
  */
 export async function readStatement(
   db: Reader,
@@ -111,9 +113,14 @@ export async function readStatement(
     offset ${page.skip} limit ${page.take + 1}`.execute(db)
   const lines = newestFirst(rows.slice(0, page.take), cursor).map(toLine)
   const [newest, oldest] = [lines[0], lines.at(-1)]
+  if (newest === undefined || oldest === undefined) {
+    if (movementId === undefined) await requireAttached(db, asOf, { path: 'asOf' })
+    const balance = await detachedBalance(db, account)
+    return { opening: balance, closing: balance, lines, hasMore: false }
+  }
   return {
-    opening: oldest === undefined ? nothing : before(oldest),
-    closing: newest === undefined ? nothing : newest.balanceAfter,
+    opening: before(oldest),
+    closing: newest.balanceAfter,
     lines,
     hasMore: rows.length > page.take,
   }
@@ -130,8 +137,6 @@ async function beyondSql(db: Reader, { partnerId, memberId, currency, cursor }: 
     ? sql`and member_sequence < ${found.memberSequence}`
     : sql`and member_sequence > ${found.memberSequence}`
 }
-
-const nothing: MemberBalance = { available: 0n, owed: 0n }
 
 type LineRow = Pick<StatementLine, 'id' | 'movementId' | 'reason' | 'createdAt'> &
   MemberBalance & { availableAfter: bigint; owedAfter: bigint }

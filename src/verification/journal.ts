@@ -3,6 +3,7 @@ import { problem } from '../kernel/errors.ts'
 import { firstId } from '../kernel/ids.ts'
 import { type Currency, inDecimals } from '../kernel/money.ts'
 import { addDays, type Day, daysBetween, startOfDay } from '../kernel/time.ts'
+import { requireAttached } from '../ledger/detached.ts'
 import { findState, listTimeZones } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
 
@@ -24,7 +25,7 @@ export const journalDaysMax = 366
 
 /**
  * Opens the journal of a partner, or of all, as the lines of a file, with amounts in decimals.
- * @throws Problem `QueryValidation` if the days are too many or in the wrong order; `NotFound` if there is no such partner
+ * @throws Problem `QueryValidation` if the days are too many, in the wrong order or detached; `NotFound` if there is no such partner
  */
 export async function openJournal(
   db: Reader,
@@ -37,6 +38,7 @@ export async function openJournal(
       path: 'to',
     })
   const partners = partnerId === undefined ? await listTimeZones(db) : [await findState(db, partnerId)]
+  for (const { timeZone } of partners) await requireAttached(db, startOfDay(timeZone, firstDay), { path: 'from' })
   return linesOf(readJournal(db, { partners, firstDay, lastDay }))
 }
 

@@ -2,6 +2,7 @@ import type { RawBuilder } from 'kysely'
 import { type Reader, sql } from '../database/database.ts'
 import { firstId, type IdKind } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
+import { type DetachedMonth, detachedUntil, listDetached } from '../ledger/detached.ts'
 import { type Disagreement, type Rule, rules } from './rules.ts'
 import { brokenMemberSeal, SealedPayments } from './sealed.ts'
 import {
@@ -42,17 +43,15 @@ export async function verify(db: Reader, scope: Scope = {}): Promise<Check[]> {
 
 /** Like `verify`, check by check. */
 export async function* verifyEach(db: Reader, { isWhole = false, ...whose }: Scope = {}): AsyncGenerator<Check> {
-  const unsealedSince = await inSnapshot(db, reader => unsealedSpans(reader, whose))
-  // A clock that was wrong may have given a newer transfer an older id. Without the times, only the seals decide.
-  const ofAllTimes = await inSnapshot(db, reader => unsealedSpans(reader, { ...whose, ignoresTimes: true }))
   // Together, because each computes more than it reads.
-  const walking = phases.map(async ({ on, walk, readsSums = false }) => {
-    const due = rules.filter(rule => on.includes(rule.on))
-    const spans = isWhole && !readsSums ? ofAllTimes : unsealedSince
-    const found = await walk(db, { due, spans, isWhole, ...whose })
-    if (found.size === 0 || spans.every(({ from }) => from === null)) return { due, found }
-    const doubted = due.filter(({ name }) => found.has(name))
-    return { due, found: await walk(db, { due: doubted, spans: ofAllTimes, isWhole, ...whose }) }
+  const walking = phases.map(async phase => {
+    const due = rules.filter(rule => phase.on.includes(rule.on))
+    for (;;) {
+      const until = await detachedUntil(db)
+      const found = await walkPhase(db, phase, { due, isWhole, ...whose, detachedUntil: until })
+      // A month that was detached or attached in the middle was read in part.
+      if (found.size === 0 || (await detachedUntil(db))?.getTime() === until?.getTime()) return { due, found }
+    }
   })
   for (const each of walking) each.catch(() => undefined)
   const broken = new Broken()
@@ -61,6 +60,16 @@ export async function* verifyEach(db: Reader, { isWhole = false, ...whose }: Sco
     for (const [name, disagreement] of found) broken.note(name, disagreement)
     for (const { name, rule } of due) yield { name, rule, disagreement: broken.get(name) ?? null }
   }
+}
+
+async function walkPhase(db: Reader, { walk, readsSums = false }: Phase, due: Omit<Due, 'spans'>): Promise<Broken> {
+  const unsealedSince = await inSnapshot(db, reader => unsealedSpans(reader, due))
+  // A clock that was wrong may have given a newer transfer an older id. Without the times, only the seals decide.
+  const ofAllTimes = await inSnapshot(db, reader => unsealedSpans(reader, { ...due, ignoresTimes: true }))
+  const spans = due.isWhole && !readsSums ? ofAllTimes : unsealedSince
+  const found = await walk(db, { ...due, spans })
+  if (found.size === 0 || spans.every(({ from }) => from === null)) return found
+  return await walk(db, { ...due, due: due.due.filter(({ name }) => found.has(name)), spans: ofAllTimes })
 }
 
 /** The first row in the order of partners that breaks each rule, by the rule's name. */
@@ -81,43 +90,46 @@ class Broken extends Map<string, Disagreement> {
   }
 }
 
-type Due = Scope & { due: Rule[]; spans: Span[]; isWhole: boolean }
+type Due = Scope & { due: Rule[]; spans: Span[]; isWhole: boolean; detachedUntil: Date | null }
 
-const phases: {
-  on: Rule['on'][]
-  walk: (db: Reader, due: Due) => Promise<Broken>
-  readsSums?: boolean
-}[] = [
+type Phase = { on: Rule['on'][]; walk: (db: Reader, due: Due) => Promise<Broken>; readsSums?: boolean }
+
+const phases: Phase[] = [
   { on: ['members'], walk: checkMembers },
   { on: ['transfers', 'movements', 'fees', 'cycles'], walk: checkTransfers },
   { on: ['partners'], walk: checkPartners, readsSums: true },
 ]
 
-async function checkMembers(db: Reader, { due, spans, isWhole }: Due): Promise<Broken> {
+async function checkMembers(db: Reader, { due, spans, isWhole, detachedUntil: until }: Due): Promise<Broken> {
   const broken = new Broken()
+  const hasDetached = until !== null
   for (const span of spans) {
     await walkMembers(db, span, range => [
       ...broken.ofRules(due, { members: [membersIn(range)] }),
-      ...(isWhole ? [async (reader: Reader) => broken.note('seals', await brokenMemberSeal(reader, range))] : []),
+      ...(isWhole
+        ? [async (reader: Reader) => broken.note('seals', await brokenMemberSeal(reader, range, { hasDetached }))]
+        : []),
     ])
   }
   return broken
 }
 
 /** Checks everything that is newer than the seals, or was touched since. */
-async function checkTransfers(db: Reader, { due, spans, isWhole }: Due): Promise<Broken> {
+async function checkTransfers(db: Reader, { due, spans, isWhole, detachedUntil: until }: Due): Promise<Broken> {
   const broken = new Broken()
   for (const span of spans) {
     const payments = new SealedPayments()
-    if (isWhole) await inSnapshot(db, reader => payments.readSeals(reader, span.partnerIds))
+    if (isWhole)
+      await inSnapshot(db, reader => payments.readSeals(reader, span.partnerIds, { hasDetached: until !== null }))
+    const isFromBeginning = span.from?.getTime() === until?.getTime()
     await walkTimes(db, span, step => {
       const chosen = [inSpan(step)]
-      const parts = { transfers: [step], movements: chosen, fees: chosen, cycles: span.from === null ? chosen : [] }
+      const parts = { transfers: [step], movements: chosen, fees: chosen, cycles: isFromBeginning ? chosen : [] }
       return [...broken.ofRules(due, parts), ...(isWhole ? [(reader: Reader) => payments.add(reader, step)] : [])]
     })
     broken.note('seals', payments.findBroken())
-    if (span.from === null) continue
-    const touched = { ...span, from: span.from }
+    if (span.from === null || isFromBeginning) continue
+    const touched = { ...span, from: span.from, attachedFrom: until ?? new Date(0) }
     const ofKind = (kind: IdKind) => (keys: Key[]) =>
       broken.ofRules(due, { movements: [amongKeys(kind, keys)], fees: [amongKeys(kind, keys)] })
     await walkKeys(db, await inSnapshot(db, reader => olderWithdrawals(reader, touched)), ofKind('withdrawal'))
@@ -136,13 +148,15 @@ async function checkPartners(db: Reader, { due, spans, partnerId }: Due): Promis
   return broken
 }
 
-type Since = Span & { from: Date }
+/** @property attachedFrom since when there are all transfers of a movement */
+type Since = Span & { from: Date; attachedFrom: Date }
 
 /** Older withdrawals with newer transfers. */
 async function olderWithdrawals(db: Reader, span: Since): Promise<Key[]> {
   const { rows } = await sql<Key>`
     select distinct t.partner_id, t.movement_id as id from ledger_transfers t
-     where ${transfersIn(span)} and t.reason like 'withdrawal.%' and t.movement_id < ${firstId('withdrawal', span.from)}`.execute(
+     where ${transfersIn(span)} and t.reason like 'withdrawal.%'
+       and t.movement_id >= ${firstId('withdrawal', span.attachedFrom)} and t.movement_id < ${firstId('withdrawal', span.from)}`.execute(
     db,
   )
   return rows
@@ -150,14 +164,16 @@ async function olderWithdrawals(db: Reader, span: Since): Promise<Key[]> {
 
 /** Older pay runs that became available or were reverted since, or have newer transfers. */
 async function olderPayRuns(db: Reader, span: Since): Promise<Key[]> {
-  const first = firstId('payRun', span.from)
+  const [first, end] = [firstId('payRun', span.attachedFrom), firstId('payRun', span.from)]
   const { rows } = await sql<Key>`
     select r.partner_id, r.id from pay_runs r
-     where r.partner_id = any(${span.partnerIds}::text[]) and r.id < ${first}
+     where r.partner_id = any(${span.partnerIds}::text[]) and r.id >= ${first} and r.id < ${end}
        and (r.available_at >= ${span.from} or r.reverted_at >= ${span.from})
      union
     select t.partner_id, t.movement_id from ledger_transfers t
-     where ${transfersIn(span)} and t.reason like 'pay_run.%' and t.movement_id < ${first}`.execute(db)
+     where ${transfersIn(span)} and t.reason like 'pay_run.%' and t.movement_id >= ${first} and t.movement_id < ${end}`.execute(
+    db,
+  )
   return rows
 }
 
@@ -167,13 +183,13 @@ async function touchedCycles(db: Reader, span: Since): Promise<Key[]> {
     select c.partner_id, c.id from pay_cycles c
       left join ledger_seals s on s.partner_id = c.partner_id and s.pay_cycle_id = c.id
      where c.partner_id = any(${span.partnerIds}::text[]) and (c.settled_at >= ${span.from} or s.sealed_at is null)
+       and c.id >= ${firstId('payCycle', span.attachedFrom)}
      union
     select c.partner_id, c.id
       from (select distinct t.partner_id, t.pay_cycle_id from ledger_transfers t
              where ${transfersIn(span)} and t.reason not like 'withdrawal.%') t
-      join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id and c.settled_at is not null`.execute(
-    db,
-  )
+      join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id and c.settled_at is not null
+       and c.id >= ${firstId('payCycle', span.attachedFrom)}`.execute(db)
   return rows
 }
 
@@ -225,13 +241,14 @@ export async function totals(db: Reader): Promise<AccountTotal[]> {
   return rows
 }
 
-/** How much of the books is sealed. @property transfers of members, which are nearly all but payments */
-export type Seals = { cycles: number; transfers: bigint; latestAt: Date | null }
+/** How much of the books is sealed, and what of it is detached. @property transfers of members, which are nearly all but payments */
+export type Seals = { cycles: number; transfers: bigint; latestAt: Date | null; detached: DetachedMonth[] }
 
 export async function readSeals(db: Reader): Promise<Seals> {
-  const { rows } = await sql<Seals>`
+  const { rows } = await sql<Omit<Seals, 'detached'>>`
     select cycles, latest_at, transfers
       from (select count(*)::integer as cycles, max(sealed_at) as latest_at from ledger_seals where sealed_at is not null) seals
      cross join (select coalesce(sum(sequence), 0)::bigint as transfers from ledger_member_seals) members`.execute(db)
-  return rows[0] ?? { cycles: 0, transfers: 0n, latestAt: null }
+  const sealed = rows[0] ?? { cycles: 0, transfers: 0n, latestAt: null }
+  return { ...sealed, detached: await listDetached(db) }
 }

@@ -167,7 +167,10 @@ const WithdrawalItemWithStatus = namedObject('WithdrawalWithStatus', {
   ...itemFields,
   amount: described(WireMoney, 'Gross amount: what left the member’s pay, including the fee.'),
   status: WithdrawalStatus,
-  changedAt: described(Instant, 'When the withdrawal entered this status.'),
+  changedAt: described(
+    Instant,
+    'When the withdrawal entered this status. If its transfers are of a year that the operator has detached: when it was submitted or, if it never was, created.',
+  ),
   reason: Reason,
   metadata: ofIntent,
 })
@@ -186,7 +189,10 @@ const details = {
   fee: WireMoney,
   bankAccount: LastFour,
   balanceAfter: described(WireMoney, 'The member’s available balance right after this withdrawal was booked.'),
-  timeline: Type.Array(TimelineEntry, { description: 'Every status of the withdrawal so far, oldest first.' }),
+  timeline: Type.Array(TimelineEntry, {
+    description:
+      'Every status of the withdrawal so far, oldest first. If its transfers are of a year that the operator has detached, it ends with `held` or `submitted`.',
+  }),
   createdAt: Instant,
   expectedAt: nullable(
     Instant,

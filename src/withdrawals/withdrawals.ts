@@ -565,7 +565,8 @@ export async function findAll(
     rows.map(({ submittedAt, earlierReasons: earlier, reason, transfers, account: sealed, paymentKey, ...columns }) => {
       const opened = openAccount(sealerOf(db), { account: sealed, paymentKey }, columns)
       const account = opened ?? erasedAccount(columns.currency)
-      const timeline = timelineOf({ submittedAt, earlierReasons: earlier, reason, transfers })
+      const { createdAt } = columns
+      const timeline = timelineOf({ createdAt, submittedAt, earlierReasons: earlier, reason, transfers })
       return [columns.id, { ...columns, account, timeline }]
     }),
   )
@@ -573,21 +574,23 @@ export async function findAll(
 
 /** What a withdrawal's timeline is made of. */
 type Progress = {
+  createdAt: Date
   submittedAt: Date | null
   /** Why it entered its final states. */
   earlierReasons: (string | null)[]
   reason: string | null
-  /** Those of entering a state, in the order in which they were booked. */
-  transfers: { reason: string; at: string }[]
+  /** Those of entering a state, in the order in which they were booked. Null if they are detached. */
+  transfers: { reason: string; at: string }[] | null
 }
 
-/** Every state but `submitted` is entered with transfers, and none is entered twice in a row. */
-function timelineOf({ submittedAt, earlierReasons: earlier, reason, transfers }: Progress): TimelineEntry[] {
-  const [held, ...final] = transfers.filter((each, index) => each.reason !== transfers[index - 1]?.reason)
-  if (held === undefined) throw new Error('A withdrawal has no transfers')
-  const reasons = [...earlier, reason]
+/** Every state but `submitted` is entered with transfers, and none is entered twice in a row. Without those that are detached. */
+function timelineOf({ createdAt, submittedAt, earlierReasons: earlier, reason, transfers }: Progress): TimelineEntry[] {
+  const final = (transfers ?? []).filter(
+    (each, index, all) => each.reason !== 'withdrawal.held' && each.reason !== all[index - 1]?.reason,
+  )
+  const reasons = [...earlier, reason].slice(-final.length)
   return [
-    { status: 'held', at: new Date(held.at), reason: null },
+    { status: 'held', at: createdAt, reason: null },
     ...(submittedAt === null ? [] : [{ status: 'submitted' as const, at: submittedAt, reason: null }]),
     ...final.map(({ reason: booked, at }, index) => ({
       status: statusBookedAs(booked),
@@ -649,9 +652,12 @@ export async function listWithChanges(
                 when 'held' then w.created_at
                 when 'submitted' then (select p.created_at from payouts p
                                         where p.partner_id = ${listing.partnerId} and p.withdrawal_id = w.id)
-                else (select max(t.created_at) from ledger_transfers t
-                       where t.partner_id = ${listing.partnerId} and t.movement_id = w.id
-                         and t.reason like 'withdrawal.%') end`.as('changedAt'),
+                else coalesce((select max(t.created_at) from ledger_transfers t
+                                where t.partner_id = ${listing.partnerId} and t.movement_id = w.id
+                                  and t.reason like 'withdrawal.%'),
+                              (select p.created_at from payouts p
+                                where p.partner_id = ${listing.partnerId} and p.withdrawal_id = w.id),
+                              w.created_at) end`.as('changedAt'),
     )
     .select(metadataOf({ partnerId: listing.partnerId, resourceId: sql`w.withdrawal_intent_id` }).as('metadata'))
     .orderBy('id', readingOrder(listing.cursor))

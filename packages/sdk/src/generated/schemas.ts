@@ -563,6 +563,8 @@ export type MemberDataExport = {
   /** The name of the partner, who decides why the data is processed. */
   employer: string
   profile: ExportedProfile
+  /** Pay cycles and the statement begin here, because the operator has archived the transfers before; null if they are complete. */
+  statementSince: Instant | null
   /** The balances by pay cycle and reason, oldest first. */
   payCycles: ExportedPayCycle[]
   /** Every change of the balance, newest first: pay, corrections, withdrawals, fees and what was given back. */
@@ -966,7 +968,7 @@ export type OwnWithdrawal = {
   bankAccount: LastFour
   /** The member’s available balance right after this withdrawal was booked. */
   balanceAfter: Money
-  /** Every status of the withdrawal so far, oldest first. */
+  /** Every status of the withdrawal so far, oldest first. If its transfers are of a year that the operator has detached, it ends with `held` or `submitted`. */
   timeline: WithdrawalTimelineEntry[]
   createdAt: Instant
   /** When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null. */
@@ -1744,7 +1746,7 @@ export type WithdrawalDetails = {
   bankAccount: LastFour
   /** The member’s available balance right after this withdrawal was booked. */
   balanceAfter: Money
-  /** Every status of the withdrawal so far, oldest first. */
+  /** Every status of the withdrawal so far, oldest first. If its transfers are of a year that the operator has detached, it ends with `held` or `submitted`. */
   timeline: WithdrawalTimelineEntry[]
   createdAt: Instant
   /** When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null. */
@@ -1976,7 +1978,7 @@ export type WithdrawalWithStatus = {
   /** Gross amount: what left the member’s pay, including the fee. */
   amount: Money
   status: WithdrawalStatus
-  /** When the withdrawal entered this status. */
+  /** When the withdrawal entered this status. If its transfers are of a year that the operator has detached: when it was submitted or, if it never was, created. */
   changedAt: Instant
   reason: WithdrawalReason
   /** The metadata of its intent. */

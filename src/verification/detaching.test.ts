@@ -1,0 +1,294 @@
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { locatedId } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { claimingAt } from '../../test/payouts/claims.ts'
+import { closeIfOver } from '../closing/closing.ts'
+import { type Db, sql, type Tx } from '../database/database.ts'
+import { listDetached } from '../ledger/detached.ts'
+import * as withdrawals from '../withdrawals/withdrawals.ts'
+import { attach, detachMonth, planDetaching } from './detaching.ts'
+import { auditTasks } from './tasks.ts'
+import { totals, verify } from './verify.ts'
+
+// Two months of 2024 and two of 2025, with a withdrawal that is paid in the year after it was made.
+
+let harness: Harness
+let ann: string
+let bob: string
+let late: string
+beforeAll(async () => {
+  harness = await startHarness({ mode: 'live', hasRail: true, startAt: new Date('2024-11-05T09:00:00Z') })
+  for (const month of ['2024-11-01', '2024-12-01', '2025-01-01', '2025-02-01'])
+    await sql`select make_partition('ledger_transfers', ${month}::date)`.execute(harness.ownerDb)
+  ann = await harness.addMember()
+  bob = await harness.addMember()
+  await live()
+  await close('2024-12-02')
+  late = await live()
+  await close('2025-01-02')
+  await live()
+  await close('2025-02-02')
+  await live()
+})
+afterAll(() => harness.stop())
+
+const inTx = <T>(work: (tx: Tx) => Promise<T>) => harness.db.transaction().execute(work)
+const partnerId = () => harness.partner.id
+
+async function report(withdrawalId: string, outcome: 'paid' | 'returned'): Promise<void> {
+  const now = harness.clock.now()
+  await inTx(tx =>
+    withdrawals.applyBankReport(tx, { partnerId: partnerId(), withdrawalId, outcome, reason: 'AC04', now }),
+  )
+}
+
+/** Pays and withdraws. The last withdrawal is not paid yet. */
+async function live(): Promise<string> {
+  const payDetails = [ann, bob].map(memberId => ({ memberId, money: { amount: 50_000, currency: 'GBP' } }))
+  locatedId(await harness.call('POST', '/v1/pay/run', { body: { payDetails } }))
+  const paid = await harness.withdraw({ memberId: ann, amount: 10_000 })
+  const unpaid = await harness.withdraw({ memberId: bob, amount: 8_000 })
+  harness.clock.advance({ minutes: 2 })
+  await inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now(), partnerId())))
+  await report(paid, 'paid')
+  return unpaid
+}
+
+async function close(day: string): Promise<void> {
+  harness.clock.set(new Date(`${day}T09:00:00Z`))
+  const now = harness.clock.now()
+  await inTx(tx => closeIfOver(tx, { partnerId: partnerId(), now }))
+  await auditTasks['seal-ledger']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+}
+
+async function settleAll(): Promise<void> {
+  const { rows } = await sql<{ id: string }>`
+    select id from pay_cycles where status = 'Closed' and settled_at is null order by id`.execute(harness.db)
+  for (const { id } of rows) {
+    const { rows: deductions } = await sql<{ memberId: string; amount: bigint; currency: string }>`
+      select member_id, amount, currency from ledger_deductions where pay_cycle_id = ${id}`.execute(harness.db)
+    const taken = deductions.map(({ memberId, amount, currency }) => ({
+      memberId,
+      taken: { amount: Number(amount), currency },
+    }))
+    expect(
+      (await harness.call('POST', `/v1/pay/cycles/${id}/settlement`, { body: { deductions: taken } })).status,
+    ).toBe(201)
+  }
+}
+
+const plan = (year: number) => planDetaching(harness.ownerDb, { year, now: harness.clock.now() })
+const record = async () => undefined
+
+async function detach(month: string, db: Db = harness.ownerDb): Promise<void> {
+  await detachMonth(db, { month, appRole: harness.user, now: harness.clock.now(), record })
+}
+
+/** The names of the rules that are broken, by a verification of what is newer, and by one of everything. */
+async function brokenIn(db: Db | Tx) {
+  const names = (checks: Awaited<ReturnType<typeof verify>>) =>
+    checks.flatMap(({ name, disagreement }) => (disagreement === null ? [] : [name]))
+  return { byDefault: names(await verify(db)), byAll: names(await verify(db, { isWhole: true })) }
+}
+const agreed = { byDefault: [], byAll: [] }
+
+const isAttached = async (month: string) => {
+  const { rows } = await sql<object>`
+    select from ledger_transfers where member_id is not null and created_at::date between ${`${month}-01`} and ${`${month}-28`} limit 1`.execute(
+    harness.db,
+  )
+  return rows.length > 0
+}
+
+test('a year is refused while it is not over, not settled and sealed, or something of it is open, by partner', async () => {
+  await expect(plan(2025)).rejects.toThrow('2025 is not over: only whole past years are detached')
+  await expect(plan(2019)).rejects.toThrow('There are no transfers of 2019')
+  const inWay = await plan(2024).catch((error: Error) => error.message.split('\n'))
+  const named = `Acme Couriers (${partnerId()}) has, from before the end of 2024:`
+  expect(inWay).toEqual([
+    `${named} pay cycles that are not settled and sealed (2)`,
+    `${named} withdrawals that are not finished (2)`,
+  ])
+  await settleAll()
+  const { rows } = await sql<{ id: string }>`
+    select withdrawal_id as id from unpaid_withdrawals where withdrawal_id < 'w_01jggg'`.execute(harness.db)
+  for (const { id } of rows) await report(id, 'paid')
+  await harness.pool.query(
+    `insert into payout_exceptions (id, rail, kind, fingerprint, reason, opened_at) values ('px_1', 'bank', 'unmatched', 'f', 'Unknown', '2024-12-30')`,
+  )
+  await expect(plan(2024)).rejects.toThrow('Payouts has, from before the end of 2024: open payout exceptions (1)')
+  await harness.ownerDb.transaction().execute(async tx => {
+    await sql`alter table payout_exceptions disable trigger user`.execute(tx)
+    await sql`delete from payout_exceptions`.execute(tx)
+    await sql`alter table payout_exceptions enable trigger user`.execute(tx)
+  })
+  expect(await plan(2024)).toEqual(['2024-11-01', '2024-12-01'])
+})
+
+test('a transfer that is not sealed keeps its month attached', async () => {
+  await expect(detach('2025-02-01')).rejects.toThrow(/^The transfer tr_\S+ of par_\S+ is not sealed/)
+  expect([await isAttached('2025-02'), await listDetached(harness.db)]).toEqual([true, []])
+})
+
+test('detaching that is killed in the middle goes on with the next month, and the books agree after each', async () => {
+  const before = await totals(harness.db)
+  expect(await brokenIn(harness.db)).toEqual(agreed)
+  await detach('2024-11-01')
+  expect(await brokenIn(harness.db)).toEqual(agreed)
+  const killed = new Error('killed')
+  const kill = async () => {
+    throw killed
+  }
+  await expect(
+    detachMonth(harness.ownerDb, {
+      month: '2024-12-01',
+      appRole: harness.user,
+      now: harness.clock.now(),
+      record: kill,
+    }),
+  ).rejects.toBe(killed)
+  expect(await brokenIn(harness.db)).toEqual(agreed)
+  expect(await plan(2024)).toEqual(['2024-12-01'])
+  await Promise.all([detach('2024-12-01'), detach('2024-12-01')])
+  expect(await brokenIn(harness.db)).toEqual(agreed)
+  expect([await isAttached('2024-11'), await isAttached('2024-12')]).toEqual([false, false])
+  expect(await totals(harness.db)).toEqual(before)
+  await expect(plan(2024)).rejects.toThrow('The transfers of 2024 are detached already')
+})
+
+test('what is attached is still verified whole, and a change of a detached transfer or of its sums is found', async () => {
+  const brokenAfter = async (change: ReturnType<typeof sql>, table = 'public.ledger_transfers') => {
+    const undone = new Error('undone')
+    let found = agreed as Awaited<ReturnType<typeof brokenIn>>
+    await harness.ownerDb
+      .transaction()
+      .execute(async tx => {
+        await sql`alter table ${sql.table(table)} disable trigger user`.execute(tx)
+        expect((await change.execute(tx)).numAffectedRows).toBeGreaterThan(0n)
+        found = await brokenIn(tx)
+        throw undone
+      })
+      .catch(error => {
+        if (error !== undone) throw error
+      })
+    return found
+  }
+  const sealed = sql`created_at < '2025-02-01' and member_id = ${ann}`
+  for (const change of [
+    sql`update ledger_transfers set amount = amount + 1 where ${sealed} and reason = 'withdrawal.held'`,
+    sql`delete from ledger_transfers where id = (select max(id) from ledger_transfers where ${sealed})`,
+    sql`update ledger_transfers set member_sequence = member_sequence + 1000 where ${sealed}`,
+    sql`update ledger_transfers set amount = amount + 1 where reason = 'withdrawal.paid' and created_at < '2025-02-01'`,
+    sql`update detached.member_sums set transfers = transfers + 1 where member_id = ${ann}`,
+    sql`update detached.member_sums set fees = fees + 1, earned_pay = earned_pay - 1 where member_id = ${ann}`,
+    sql`delete from detached.member_sums where member_id = ${bob}`,
+    sql`update detached.payment_sums set amount = amount + 1`,
+  ])
+    expect((await brokenAfter(change)).byAll).not.toEqual([])
+  await expect(
+    sql`update detached.ledger_transfers_2024_11 set amount = 1`.execute(harness.ownerDb),
+  ).rejects.toMatchObject({ constraint: 'append_only' })
+  await expect(sql`truncate detached.ledger_transfers_2024_11`.execute(harness.ownerDb)).rejects.toMatchObject({
+    constraint: 'append_only',
+  })
+})
+
+test('the app role reads sums of what is detached, and changes nothing of it', async () => {
+  const refused = { code: '42501' }
+  expect((await harness.pool.query('select from detached.member_sums')).rowCount).toBe(2)
+  for (const statement of [
+    'select from detached.ledger_transfers_2024_11',
+    'delete from detached.months',
+    'update detached.member_sums set transfers = 0',
+    'insert into detached.payment_sums select * from detached.payment_sums',
+    'create table detached.mine ()',
+    'alter table ledger_transfers detach partition ledger_transfers_2025_01',
+    'drop schema detached cascade',
+  ])
+    await expect(harness.pool.query(statement)).rejects.toMatchObject(refused)
+})
+
+test('reads of detached transfers work without them, or say that they are detached', async () => {
+  const statementOf = (memberId: string, query = '') =>
+    harness.call('GET', `/v1/pay/members/${memberId}/statement${query}`)
+  const whole = await statementOf(ann)
+  const oldest = whole.body.lines.at(-1)
+  expect(oldest.createdAt).toMatch(/^2025-01/)
+  const { rows: sums } = await sql<{ available: bigint }>`
+    select sum(member_available)::bigint as available from detached.member_sums where member_id = ${ann}`.execute(
+    harness.db,
+  )
+  expect(whole.body.opening.available.amount).toBe(Number(sums[0]?.available))
+  expect((await statementOf(ann, '?asOf=2025-01-01T12:00:00Z')).body).toMatchObject({
+    ...{ lines: [], opening: whole.body.opening, closing: whole.body.opening },
+  })
+  const detached =
+    'The transfers before 2025-01-01 are detached; the operator can attach them again, with midmonth ledger attach 2024'
+  const refused = await statementOf(ann, '?asOf=2024-12-31T12:00:00Z')
+  expect([refused.status, refused.body.issues[0].message]).toEqual([400, detached])
+
+  const { body } = await harness.call('GET', `/v1/pay/withdrawals/${late}`)
+  expect(body).toMatchObject({
+    status: 'paid',
+    timeline: [{ status: 'held' }, { status: 'submitted' }, { status: 'paid' }],
+  })
+  const { body: list } = await harness.call('GET', '/v1/pay/withdrawals?take=100', {
+    headers: { prefer: 'return=representation' },
+  })
+  const first = list.withdrawals.at(-1)
+  const { body: old } = await harness.call('GET', `/v1/pay/withdrawals/${first.id}`)
+  expect(old).toMatchObject({ status: 'paid', timeline: [{ status: 'held' }, { status: 'submitted' }] })
+  expect(first.changedAt).toBe(old.timeline[1].at)
+
+  const operator = await harness.addOperator()
+  for (const path of [`/partners/${partnerId()}/fee-statement?month=2024-12`, '/journal?from=2024-12-01&to=2024-12-31'])
+    expect((await operator.call('GET', path)).body.issues[0].message).toBe(detached)
+  expect((await operator.call('GET', '/journal?from=2025-01-02&to=2025-01-31')).status).toBe(200)
+})
+
+test('a year that was changed while it was detached is not attached, and one that is whole brings its transfers back', async () => {
+  const { ownerDb } = harness
+  await expect(attach(ownerDb, { year: 2023, record })).rejects.toThrow('The transfers of 2023 are not detached')
+  await sql`alter table detached.ledger_transfers_2024_12 rename to moved`.execute(ownerDb)
+  await expect(attach(ownerDb, { year: 2024, record })).rejects.toThrow(
+    'detached.ledger_transfers_2024_12 does not exist: restore it from your dump first',
+  )
+  await sql`alter table detached.moved rename to ledger_transfers_2024_12`.execute(ownerDb)
+  const killed = new Error('killed')
+  await expect(
+    attach(ownerDb, {
+      year: 2024,
+      record: async () => {
+        throw killed
+      },
+    }),
+  ).rejects.toBe(killed)
+  expect(await brokenIn(harness.db)).toEqual(agreed)
+  expect(await attach(ownerDb, { year: 2024, record })).toEqual(['2024-11-01', '2024-12-01'])
+  expect(await brokenIn(harness.db)).toEqual(agreed)
+  expect([await isAttached('2024-11'), await isAttached('2024-12'), await listDetached(harness.db)]).toEqual([
+    ...[true, true],
+    [],
+  ])
+  await expect(
+    sql`update ledger_transfers set amount = 1 where created_at < '2024-12-01'`.execute(ownerDb),
+  ).rejects.toMatchObject({ constraint: 'append_only' })
+  expect((await harness.call('GET', `/v1/pay/withdrawals/${late}`)).body.timeline).toHaveLength(3)
+})
+
+test('a transfer that was changed while its year was detached is found after it is attached', async () => {
+  const { ownerDb } = harness
+  for (const month of await plan(2024)) await detach(month)
+  await ownerDb.transaction().execute(async tx => {
+    const table = sql.table('detached.ledger_transfers_2024_12')
+    await sql`alter table ${table} disable trigger user`.execute(tx)
+    await sql`update ${table} set amount = amount + 1 where reason = 'pay_run.available' and member_id = ${ann}`.execute(
+      tx,
+    )
+    await sql`alter table ${table} enable trigger user`.execute(tx)
+  })
+  expect(await brokenIn(harness.db)).toEqual(agreed)
+  await attach(ownerDb, { year: 2024, record })
+  expect((await brokenIn(harness.db)).byAll).toContain('pay runs')
+})

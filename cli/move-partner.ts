@@ -62,7 +62,7 @@ function inWords({ partnerId, name, from, to, rows, bytes, neighbours, isShared,
   return [
     `${name} (${partnerId}) is on ${from}, with ${rows} rows.`,
     isShared
-      ? `Its shard of ${megabytes} has ${others}. It gets a separate shard on ${to}; the rest of the shard is written anew on ${from}.`
+      ? `Its shard of ${megabytes} has ${others}. It gets a separate shard on ${to}; the rest of the shard is copied there and back.`
       : `Its own shard of ${megabytes} is copied to ${to}.`,
     ...(leftovers.length === 0
       ? []

@@ -87,11 +87,11 @@ export async function movePartner(
     const move = await planMove(client, db, wanted)
     if (isThere(move)) return { longestPauseMs: 0 }
     const shard = await shardOf(client, wanted.partnerId)
-    const target = nodeNamed(wanted.to, await readNodes(client))
+    const nodes = await readNodes(client)
+    const target = nodeNamed(wanted.to, nodes)
     return await measurePause(pool, wanted.partnerId, async () => {
-      if (move.isShared) await split(client, shard, target)
-      // Naming a transfer mode needs a right to the schema citus. The default is logical replication, as every table has a primary key.
-      else await client.query('select citus_move_shard_placement($1, $2, $3)', [shard.id, shard.nodeId, target.id])
+      if (move.isShared) await moveOut(client, shard, { target, by: nodeToSplitOn(shard, { target, nodes }) })
+      else await moveShard(client, shard, target.id)
     })
   })
 }
@@ -203,10 +203,39 @@ async function readLeftovers(client: pg.ClientBase): Promise<PartnerMove['leftov
   return rows
 }
 
-/** Divides a shard into that of one partner, on the target, and those of the hashes below and above, which stay. */
-async function split(client: pg.ClientBase, { id, hash, min, max, nodeId }: Shard, target: Node): Promise<void> {
+/**
+ * The node on which a shard is divided: not its own, since parts that stay on a node get their primary keys too late for the updates
+ * of this time to be copied.
+ */
+function nodeToSplitOn({ nodeId }: Shard, { target, nodes }: { target: Node; nodes: Node[] }): Node {
+  const other = [target, ...nodes].find(({ id, isActive, takesShards }) => id !== nodeId && isActive && takesShards)
+  if (other === undefined) throw new Error('A shard is divided by way of another node, and no other node takes shards')
+  return other
+}
+
+/** Divides a shard into that of one partner, which goes to the target, and those of the hashes below and above, which come back. */
+async function moveOut(client: pg.ClientBase, shard: Shard, { target, by }: { target: Node; by: Node }): Promise<void> {
+  await split(client, shard, by)
+  const { rows } = await client.query<Shard>(
+    `select shardid as id, shardminvalue::integer as min, shardmaxvalue::integer as max, $3::integer as hash, $4::integer as "nodeId"
+       from pg_dist_shard
+      where logicalrelid = $5::regclass and shardminvalue::integer >= $1 and shardmaxvalue::integer <= $2`,
+    [shard.min, shard.max, shard.hash, by.id, anchor],
+  )
+  for (const part of rows) {
+    const home = part.min === shard.hash && part.max === shard.hash ? target.id : shard.nodeId
+    if (home !== by.id) await moveShard(client, part, home)
+  }
+}
+
+// Naming a transfer mode needs a right to the schema citus. The default is logical replication, as every table has a primary key.
+async function moveShard(client: pg.ClientBase, { id, nodeId }: Shard, to: number): Promise<void> {
+  await client.query('select citus_move_shard_placement($1, $2, $3)', [id, nodeId, to])
+}
+
+async function split(client: pg.ClientBase, { id, hash, min, max }: Shard, by: Node): Promise<void> {
   const points = [...(hash > min ? [hash - 1] : []), ...(hash < max ? [hash] : [])]
-  const nodes = [...(hash > min ? [nodeId] : []), target.id, ...(hash < max ? [nodeId] : [])]
+  const nodes = Array(points.length + 1).fill(by.id)
   try {
     await client.query('select citus_split_shard_by_split_points($1, $2::integer[]::text[], $3::integer[])', [
       id,

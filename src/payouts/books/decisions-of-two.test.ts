@@ -121,6 +121,24 @@ test('a charge that the operator bears takes two people, in an answer and by han
   expect(await scene.disagreements()).toEqual([])
 })
 
+test('a charge that the partner bears takes one person, and so does a return without a charge', async () => {
+  const { payments } = await scene.sent(5_000, 6_000)
+  const now = scene.harness.clock.now()
+  const bookedOn = now.toISOString().slice(0, 10)
+  const returned = async (index: number, amount: bigint, borne: { borneBy?: 'partner' }) =>
+    await scene.inTx(tx =>
+      decideOutcomeOfTwo(tx, {
+        ...{ payment: payments[index]?.reference ?? '', by: { person: 'Ada' }, note: 'n', now },
+        ...{ outcome: 'returned', credit: { bookedOn, amount: { amount, currency: 'EUR' } }, ...borne },
+      }),
+    )
+  expect(await returned(0, 4_500n, { borneBy: 'partner' })).toMatchObject({ done: 'decided' })
+  expect(await returned(1, 6_000n, {})).toMatchObject({ done: 'decided' })
+  await scene.run('read-rail-reports')
+  expect(await scene.statusesOf(payments)).toEqual(['returned', 'returned'])
+  expect(await scene.disagreements()).toEqual([])
+})
+
 test('of two concurrent confirmations only one is carried out, and giving back a batch takes two people', async () => {
   const { payments, messageId } = await scene.sent(5_000)
   await scene.answer(`head;M${++messages}`, `batch;${messageId};rejected;DU01`)

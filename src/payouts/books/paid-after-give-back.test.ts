@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { ownIban } from '../../../test/banks/file-bank.ts'
 import { accountReport, type Entry, transaction } from '../../../test/banks/iso20022.ts'
 import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
+import { closeException } from '../../../test/payouts/two-person-decisions.ts'
 import { sepaFormat } from '../formats/sepa/format.ts'
 
 let scene: FileRailScene
@@ -162,4 +163,23 @@ test('A batch whose debit arrived in words only is not given back when the bank 
     await scene.harness.pool.query(`
       update payout_exceptions set closed_at = now(), closed_by = 'test', decision = 'ignore' where closed_at is null`)
   }
+})
+
+test('A debit of which only a part was given back is not written off: the rest is for payments that the bank made', async () => {
+  const { payments, messageId } = await scene.sent(5_000, 6_000)
+  await scene.answer(`head;${message()}`, `failed;${payments[0]?.reference};5000EUR;AC04`)
+  await scene.answer(`head;${message()}`, `entry;-11000EUR;${messageId};E${message()};2026-03-11`)
+  const [exception] = await scene.open()
+  const now = scene.harness.clock.now()
+  const writeOff = {
+    exceptionId: exception?.id ?? '',
+    person: 'Ada',
+    note: 'lost',
+    now,
+    decision: 'write_off',
+  } as const
+  await expect(scene.inTx(tx => closeException(tx, writeOff))).rejects.toThrow(
+    'The bank debited 110.00 EUR, of which 50.00 EUR were given back',
+  )
+  expect(await scene.open()).toHaveLength(1)
 })

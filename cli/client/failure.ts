@@ -1,4 +1,5 @@
 import { ApiError, ConnectionError, MidmonthError } from '../../packages/sdk/src/errors.ts'
+import { reasonOf } from '../../src/kernel/text.ts'
 import { setExitCode, writeErrorLine } from '../terminal.ts'
 
 /** The exit codes of the commands that call the API. Documented in docs/reference/cli.md. */
@@ -79,10 +80,4 @@ function reasonOfForeign(status: number): string {
 
 function hintFor(status: number): string {
   return status === 401 ? '; run midmonth login, or set the key with MIDMONTH_API_KEY or --key' : ''
-}
-
-/** The message of an error; for a connection to a name with several addresses, the message of the first. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Browser, ownOrigin, signIn } from '../../test/harness/console.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { buildApp } from '../app.ts'
 import { list, record, worker } from '../audit-log/audit-log.ts'
+import { newId } from '../kernel/ids.ts'
 import { userTasks } from './tasks.ts'
 import { admitAttempt, counterOf } from './throttle.ts'
 
@@ -281,20 +283,33 @@ test('one network that tries many accounts is delayed, and its successes do not 
   expect((await attempt(sprayer, 'one-more@example.com', wrong)).status).toBe(429)
 })
 
-test('failures and expired sessions are deleted by the worker once they no longer count', async () => {
+test('failures, expired sessions, links and invitations are deleted by the worker once they no longer count', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'], password })
   await attempt(elsewhere(), user.email, wrong)
   const rows = async () => ({
     failures: (await harness.db.selectFrom('signInFailures').select('failures').execute()).length,
     sessions: (await harness.db.selectFrom('userSessions').select('id').where('userId', '=', user.id).execute()).length,
+    links: (await harness.db.selectFrom('userLinks').select('userId').execute()).length,
+    invitations: (await harness.db.selectFrom('userInvitations').select('id').execute()).length,
   })
+  const createdAt = harness.clock.now()
+  const expiresAt = new Date(createdAt.getTime() + 3_600_000)
+  await harness.db
+    .insertInto('userLinks')
+    .values({ purpose: 'password', hash: randomBytes(32), userId: user.id, createdAt, expiresAt })
+    .execute()
+  const invitation = { id: newId('invitation', createdAt), email: 'new@example.com', roles: [], invitedBy: 'ada@host' }
+  await harness.db
+    .insertInto('userInvitations')
+    .values({ ...invitation, hash: randomBytes(32), createdAt, expiresAt })
+    .execute()
   const forget = () =>
     userTasks['forget-user-sessions']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
   await forget()
-  expect(await rows()).toEqual({ failures: 3, sessions: 1 })
+  expect(await rows()).toEqual({ failures: 3, sessions: 1, links: 1, invitations: 1 })
   harness.clock.advance({ days: 1 })
   await forget()
-  expect(await rows()).toEqual({ failures: 0, sessions: 0 })
+  expect(await rows()).toEqual({ failures: 0, sessions: 0, links: 0, invitations: 0 })
 })
 
 test('a flood of failures leaves a bounded number of rows in the audit log', async () => {

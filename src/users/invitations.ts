@@ -134,16 +134,3 @@ export async function accept(
 function rolesOf({ partnerId, roles }: Invitation): string[] {
   return partnerId === null ? ['operator'] : roles
 }
-
-/** Deletes at most `countMax` expired invitations. @returns the number of deleted invitations */
-export async function forgetInvitations(
-  db: Reader,
-  { now, countMax }: { now: Date; countMax: number },
-): Promise<number> {
-  const { rows } = await sql`
-    delete from user_invitations i
-     using (select id from user_invitations where expires_at <= ${now} order by expires_at limit ${countMax}) old
-     where i.id = old.id
-    returning 1`.execute(db)
-  return rows.length
-}

@@ -80,13 +80,3 @@ export async function useLink(
 export async function deleteLinks(tx: Tx, purpose: LinkPurpose): Promise<void> {
   await tx.deleteFrom('userLinks').where('purpose', '=', purpose).execute()
 }
-
-/** Deletes expired links. @returns the number of deleted links */
-export async function forgetLinks(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
-  const { rows } = await sql`
-    delete from user_links l
-     using (select hash from user_links where expires_at <= ${now} order by expires_at limit ${countMax}) old
-     where l.hash = old.hash
-    returning 1`.execute(db)
-  return rows.length
-}

@@ -134,13 +134,3 @@ export async function listSessions(db: Reader, { userId, now }: { userId: string
      order by id desc limit ${sessionLimits.perUserMax}`.execute(db)
   return rows
 }
-
-/** Deletes at most `countMax` expired sessions. @returns the number of deleted sessions */
-export async function forgetSessions(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
-  const { rows } = await sql`
-    delete from user_sessions s
-     using (select id from user_sessions where expires_at <= ${now} order by expires_at limit ${countMax}) old
-     where s.id = old.id
-    returning 1`.execute(db)
-  return rows.length
-}

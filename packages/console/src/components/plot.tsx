@@ -43,62 +43,13 @@ export default function Plot({ caption, periods, bars, format, formatTick = form
   useEffect(() => {
     const element = box.current
     if (element === null) return
-    const style = getComputedStyle(element)
-    const colour = (name: PlotColour | '--line') => colourOf(name, element)
-    // A canvas does not follow the text size.
-    const scale = Number(getComputedStyle(document.documentElement).fontSize.replace('px', '')) / 16
-    const axis = { stroke: style.color, font: `${12 * scale}px ${style.fontFamily}`, ticks: { show: false } }
-    // Drawn from the highest bar down, so that each lower bar covers part of the one above.
-    const stacked = stack(bars).toReversed()
-    const ticks = ticksUpTo(Math.max(...stacked.flatMap(({ values }) => values), 0))
-    const widest = (words: string[]) => Math.max(...words.map(({ length }) => length), 0) * characterWidth * scale
-    const labelWidth = widest(periods) + 16 * scale
-    const plot = new uPlot(
-      {
-        ...{ width: element.clientWidth, height: height * scale, legend: { show: false }, padding: [8, 16, 0, 0] },
-        cursor: { x: false, y: false, points: { show: false }, drag: { x: false } },
-        hooks: { setCursor: [({ cursor }) => point(cursor.idx)] },
-        scales: {
-          x: { time: false, range: [-0.6, periods.length - 0.4] },
-          y: { range: [0, ticks.at(-1) ?? 1] },
-        },
-        axes: [
-          {
-            ...axis,
-            size: 28 * scale,
-            grid: { show: false },
-            // Labels as many periods as there is room for, from the newest back.
-            splits: ({ width }) => everyNth(Math.ceil((labelWidth * periods.length) / width), periods.length),
-            values: (_, at) => at.map(index => periods[index] ?? ''),
-          },
-          {
-            ...axis,
-            size: widest(ticks.map(formatTick)) + 12 * scale,
-            splits: ticks,
-            grid: { stroke: colour('--line'), width: 1 },
-            values: (_, at) => at.map(formatTick),
-          },
-        ],
-        series: [
-          {},
-          ...stacked.map(each => ({
-            fill: colour(each.colour),
-            stroke: colour(each.colour),
-            width: 0,
-            points: { show: false },
-            ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.8, 96], radius: 0.08 }) }),
-          })),
-        ],
-      },
-      [periods.map((_, index) => index), ...stacked.map(({ values }) => values)],
-      element,
-    )
+    const { plot, fit } = draw(element, { periods, bars, formatTick, height, onPoint: point })
     drawn.current = plot
     const observer = new ResizeObserver(() => {
       // It is also called once for the width that the plot already has, perhaps after the first key.
       if (element.clientWidth === plot.width) return
       setPointed(undefined)
-      plot.setSize({ width: element.clientWidth, height: height * scale })
+      fit()
     })
     observer.observe(element)
     return () => {
@@ -172,6 +123,66 @@ export default function Plot({ caption, periods, bars, format, formatTick = form
   function textOf(index: number): string {
     return `${periods[index] ?? ''}: ${describe(bars, index, format)}`
   }
+}
+
+type Drawn = Pick<Required<PlotProps>, 'periods' | 'bars' | 'formatTick' | 'height'> & {
+  onPoint: (index: number | null | undefined) => void
+}
+
+/** @returns the plot, and what fits it to the width of its element */
+function draw(element: HTMLElement, { periods, bars, formatTick, height, onPoint }: Drawn) {
+  const style = getComputedStyle(element)
+  const colour = (name: PlotColour | '--line') => colourOf(name, element)
+  // A canvas does not follow the text size.
+  const scale = Number(getComputedStyle(document.documentElement).fontSize.replace('px', '')) / 16
+  const axis = { stroke: style.color, font: `${12 * scale}px ${style.fontFamily}`, ticks: { show: false } }
+  // Drawn from the highest bar down, so that each lower bar covers part of the one above.
+  const stacked = stack(bars).toReversed()
+  const ticks = ticksUpTo(Math.max(...stacked.flatMap(({ values }) => values), 0))
+  const widest = (words: string[]) => Math.max(...words.map(({ length }) => length), 0) * characterWidth * scale
+  const labelWidth = widest(periods) + 16 * scale
+  const size = () => ({ width: element.clientWidth, height: height * scale })
+  const plot = new uPlot(
+    {
+      ...{ ...size(), legend: { show: false }, padding: [8, 16, 0, 0] },
+      cursor: { x: false, y: false, points: { show: false }, drag: { x: false } },
+      hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx)] },
+      scales: {
+        x: { time: false, range: [-0.6, periods.length - 0.4] },
+        y: { range: [0, ticks.at(-1) ?? 1] },
+      },
+      axes: [
+        {
+          ...axis,
+          size: 28 * scale,
+          grid: { show: false },
+          // Labels as many periods as there is room for, from the newest back.
+          splits: ({ width }) => everyNth(Math.ceil((labelWidth * periods.length) / width), periods.length),
+          values: (_, at) => at.map(index => periods[index] ?? ''),
+        },
+        {
+          ...axis,
+          size: widest(ticks.map(formatTick)) + 12 * scale,
+          splits: ticks,
+          grid: { stroke: colour('--line'), width: 1 },
+          values: (_, at) => at.map(formatTick),
+        },
+      ],
+      series: [
+        {},
+        ...stacked.map(each => ({
+          fill: colour(each.colour),
+          stroke: colour(each.colour),
+          width: 0,
+          points: { show: false },
+          ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.8, 96], radius: 0.08 }) }),
+        })),
+      ],
+    },
+    [periods.map((_, index) => index), ...stacked.map(({ values }) => values)],
+    element,
+  )
+  return { plot, fit: () => plot.setSize(size()) }
 }
 
 /** A colour for a canvas, which knows no custom properties, in the current scheme. */

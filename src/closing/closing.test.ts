@@ -203,12 +203,12 @@ describe('until the last member’s pay is released', () => {
 })
 
 /** Locks a member until the returned function is called. */
-async function lock(memberId: string): Promise<() => Promise<void>> {
+async function lock({ partner }: TestPartner, memberId: string): Promise<() => Promise<void>> {
   const done = Promise.withResolvers<void>()
   onTestFinished(() => done.resolve())
   const isLocked = Promise.withResolvers<void>()
   const holding = harness.inTx(async tx => {
-    await sql`select from members where id = ${memberId} for no key update`.execute(tx)
+    await sql`select from members where partner_id = ${partner.id} and id = ${memberId} for no key update`.execute(tx)
     isLocked.resolve()
     await done.promise
   })
@@ -225,8 +225,8 @@ test('a locked member delays neither the end of the cycle nor the release of the
     await Promise.all([1, 2, 3].map(() => harness.addMember({ key: mine.key, available: 1_000 })))
   ).sort() as [string, string, string]
   const [first, free, last] = ranked
-  const unlockFirst = await lock(first)
-  const unlockLast = await lock(last)
+  const unlockFirst = await lock(mine, first)
+  const unlockLast = await lock(mine, last)
   await end(mine)
   const left = { after: '', waits: true }
   expect(await release(mine)).toEqual(left)

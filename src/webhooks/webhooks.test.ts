@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ApiResponse } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { scopeOfTests } from '../../test/harness/lanes.ts'
 import { whenWaiting } from '../../test/harness/waiting.ts'
 import { deliveryOf, type Receiver, startReceiver, verify } from '../../test/servers/receiver.ts'
 import { sql } from '../database/database.ts'
@@ -537,7 +538,9 @@ describe('an endpoint', () => {
     const attemptCount = async () => (await deliveriesOf(id))[0].attemptCount
     let recorded: Promise<unknown> = Promise.resolve()
     await db.transaction().execute(async tx => {
-      await sql`select from webhook_endpoints where id = ${id} for no key update`.execute(tx)
+      await sql`select from webhook_endpoints where partner_id = ${mine.partner.id} and id = ${id} for no key update`.execute(
+        tx,
+      )
       recorded = db.transaction().execute(inner => record(inner, [made]))
       await whenWaiting(db)
       expect(await attemptCount()).toBe(1)
@@ -727,5 +730,5 @@ const operationsOn = (id: string): [string, string, object?][] => [
 
 function oldAt({ days, countMax }: { days: number; countMax: number }) {
   const now = harness.clock.now()
-  return { before: keptSince(days, now), countMax, now }
+  return { before: keptSince(days, now), countMax, now, scope: scopeOfTests(mine.partner.id) }
 }

@@ -39,6 +39,8 @@ export async function createOnNodes(url: string, database: string): Promise<void
   for (const node of nodes)
     await onNode(node, url, database, async admin => {
       await admin.query('create extension citus')
+      // Tests change the schema and read rows in one transaction.
+      await admin.query(`alter role ${owner} in database ${database} set citus.multi_shard_modify_mode = sequential`)
       await admin.query(`set citus.enable_ddl_propagation = off; grant create on schema public to ${owner}`)
     })
   const coordinator = nodes.find(({ isCoordinator }) => isCoordinator)

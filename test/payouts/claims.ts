@@ -1,7 +1,7 @@
 import { create } from '../../src/payouts/payouts.ts'
 import { backOffFrom } from '../../src/payouts/rules.ts'
 import type { submitDue } from '../../src/withdrawals/withdrawals.ts'
-import { citusUrl } from '../harness/citus.ts'
+import { scopeOfTests } from '../harness/lanes.ts'
 
 /** The options with which a worker claims due withdrawals for the simulated bank: of all partners, or on Citus of one. */
 export function claimingAt(now: Date, partnerId: string): Parameters<typeof submitDue>[1] & { rail: string } {
@@ -9,7 +9,7 @@ export function claimingAt(now: Date, partnerId: string): Parameters<typeof subm
   return {
     rail,
     now,
-    scope: citusUrl === undefined ? 'all' : { only: partnerId },
+    scope: scopeOfTests(partnerId),
     countMax: 1_000,
     nextPollAt: backOffFrom(now),
     nameForBank: (tx, claimed) => create(tx, { rail, claimed, now }),

@@ -14,6 +14,7 @@ import {
 import { runStep, type StepLimits, type StepReport, stepLimits } from './migration-steps.ts'
 import { describeNewerSchema, listOlderPrograms, readSchemaState, type SchemaState } from './migrations.ts'
 import { makePartitions } from './partitions.ts'
+import { placeTables } from './placing.ts'
 import { releaseWith } from './releases.ts'
 import { readPlaces } from './spread.ts'
 
@@ -69,8 +70,11 @@ export async function migrate(
     const { runMigrations: migrateJobs } = await import('graphile-worker')
     await migrateJobs({ pgPool: pool })
     const { toContract } = await readSchemaState(db, { folder })
+    const isSpread = (await readPlaces(db)).size > 0
+    // New tables are empty, so programs that are running wait for nothing.
+    if (isSpread) await placeTables(client, db)
     // Older programs keep the rights that they need until then.
-    await applyGrants(client, app, { mayRevoke: toContract.length === 0, isSpread: (await readPlaces(db)).size > 0 })
+    await applyGrants(client, app, { mayRevoke: toContract.length === 0, isSpread })
     await makePartitions(db)
     return { applied: state.pending, contracted, toContract }
   })

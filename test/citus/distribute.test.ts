@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { connect } from '../../src/database/connect.ts'
-import { distribute, planDistribution } from '../../src/database/distribute.ts'
+import { distribute } from '../../src/database/distribute.ts'
 import { migrate } from '../../src/database/migrate.ts'
+import { planDistribution } from '../../src/database/placing.ts'
 import { misplacedIn, readPlaces } from '../../src/database/spread.ts'
 import { citusUrl, createOnNodes, dropDistributed } from '../harness/citus.ts'
 
@@ -66,6 +67,16 @@ test('all rows of a partner are on one node', async () => {
     `select count(distinct colocation_id)::integer as groups from citus_tables where citus_table_type = 'distributed'`,
   )
   expect(rows).toEqual([{ groups: 1 }])
+})
+
+test('a migration takes a new table to its place, and changed functions get the form of nodes again', async () => {
+  await databases.pool.query('drop table partner_logos; create table partner_logos (partner_id id primary key)')
+  await databases.pool.query(`create or replace function forget_audit_addresses(written_before timestamptz, count_max integer)
+    returns integer language sql as 'select 0'`)
+  expect(misplacedIn(await readPlaces(databases.db))).toEqual(['partner_logos'])
+  await migrate(databases.db, databases.pool, app)
+  expect(misplacedIn(await readPlaces(databases.db))).toEqual([])
+  expect(await plan()).toEqual([])
 })
 
 /** On a new connection, which has the settings of the database. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { startHarness } from '../../test/harness/harness.ts'
-import { planDistribution } from './distribute.ts'
+import { planDistribution } from './placing.ts'
 
 test('a database without Citus is left as it is, and told what is missing', async () => {
   const harness = await startHarness()

@@ -14,7 +14,7 @@ type NodeForm = { name: string; change: string } & ({ statement: string } | { ed
 const forms: readonly NodeForm[] = [
   {
     name: 'reset_sandbox_on_node',
-    change: 'sandbox_clocks: a function deletes what a node has of a partner of a sandbox',
+    change: 'event_feeds: a function deletes what a node has of a partner of a sandbox',
     statement: `
       create or replace function public.reset_sandbox_on_node() returns trigger
         language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -22,16 +22,16 @@ const forms: readonly NodeForm[] = [
         ${deletion({ partner: 'new.partner_id', place: "= 'h'" })}
         delete from public.idempotency_keys
          where partner_id = new.partner_id and (status is not null or resource_id is not null);
-        new.offset_ms := 0;
+        new.last_position := old.last_position;
         return new;
       end $$`,
   },
   {
-    name: 'sandbox_clocks_reset',
-    change: 'sandbox_clocks: an offset below zero resets the partner',
+    name: 'event_feeds_reset',
+    change: 'event_feeds: a position below zero resets the partner',
     statement: `
-      create or replace trigger sandbox_clocks_reset before update on public.sandbox_clocks
-        for each row when (new.offset_ms < 0) execute function public.reset_sandbox_on_node()`,
+      create or replace trigger event_feeds_reset before update on public.event_feeds
+        for each row when (new.last_position < 0) execute function public.reset_sandbox_on_node()`,
   },
   {
     name: 'reset_sandbox_partner',

@@ -286,3 +286,10 @@ async function positionOf(
     )
   return found.position
 }
+
+/** Has a trigger on the partner's node delete what the node has of a partner of a sandbox; see `node-forms.ts`. The feed stays. */
+export async function resetPartner(tx: Tx, partnerId: string): Promise<void> {
+  await sql`
+    insert into event_feeds (partner_id, last_position) values (${partnerId}, 0) on conflict do nothing`.execute(tx)
+  await sql`update event_feeds set last_position = -1 where partner_id = ${partnerId}`.execute(tx)
+}

@@ -47,12 +47,6 @@ export async function raiseOffset(
     update sandbox_clocks set offset_ms = greatest(offset_ms, ${offsetMs}) where partner_id = ${partnerId}`.execute(tx)
 }
 
-/** Has a trigger on the partner's node delete what the node has of the partner; see `node-forms.ts`. */
-export async function askForReset(tx: Tx, partnerId: string): Promise<void> {
-  await createClock(tx, partnerId)
-  await sql`update sandbox_clocks set offset_ms = -1 where partner_id = ${partnerId}`.execute(tx)
-}
-
 /**
  * Sets the partner's clock back to real time. Call it only from a reset, which deletes everything that was recorded by the moved
  * clock.

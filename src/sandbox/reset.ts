@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { lanesOf, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint, isDeadlock, isLockTimeout } from '../database/errors.ts'
+import * as events from '../events/events.ts'
 import { problem } from '../kernel/errors.ts'
 import * as members from '../members/members.ts'
-import { askForReset, resetOffset } from '../partners/clocks.ts'
+import { resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import * as payouts from '../payouts/payouts.ts'
@@ -67,7 +68,7 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
  * transaction, but it lets a trigger on the partner's node.
  */
 async function resetOnNodes(tx: Tx, partnerId: string): Promise<void> {
-  await askForReset(tx, partnerId)
+  await events.resetPartner(tx, partnerId)
   await exceptions.removeAll(tx, partnerId)
   await payouts.removeReferences(tx, partnerId)
 }

@@ -290,12 +290,14 @@ function withText(
 ) {
   const ofStatuses = statuses === undefined ? sql`` : sql`and status = any(${statuses}::text[])`
   const start = sql`(${partnerId} || ' ' || lower(${text}))`
-  // In the order of the index: otherwise the planner reads the table if many members have the name.
-  const beginsWith = (name: ReturnType<typeof sql>) => sql`
+  const beginsWith = (name: ReturnType<typeof sql>) => {
+    const key = sql`(partner_id || ' ' || ${name}) collate "C"`
+    // In the order of the index: otherwise the planner reads the table if many members have the name.
+    return sql`
     (select id from members
-      where (partner_id || ' ' || ${name}) collate "C" >= ${start}
-        and (partner_id || ' ' || ${name}) collate "C" < ${start} || chr(1114111) ${ofStatuses} ${namingPartner(db, partnerId)}
-      order by (partner_id || ' ' || ${name}) collate "C" limit ${foundByNameMax})`
+      where ${key} >= ${start} and ${key} < ${start} || chr(1114111) ${ofStatuses} ${namingPartner(db, partnerId)}
+      order by ${key} limit ${foundByNameMax})`
+  }
   return sql`
     select id from members where partner_id = ${partnerId} and id = ${text}
      union all

@@ -47,11 +47,9 @@ test('members of another status do not use up the limit of names', async () => {
 test('a search for a name that most members have reads no whole table', async () => {
   const partnerId = harness.partner.id
   const many = Array.from({ length: 5_000 }, (_, number) => ({
-    ...{
-      id: `mem_9${String(number).padStart(25, '0')}`,
-      firstName: 'Cleo',
-      lastName: `Diaz ${(number * 7_919) % 5_000}`,
-    },
+    id: `mem_9${String(number).padStart(25, '0')}`,
+    firstName: 'Cleo',
+    lastName: `Diaz ${(number * 7_919) % 5_000}`,
   }))
   await insertMembers(harness.db, { partnerId, members: many, now: harness.clock.now() })
   await sql`analyze members`.execute(harness.ownerDb)

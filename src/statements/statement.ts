@@ -70,10 +70,10 @@ export type Statement = { opening: MemberBalance; closing: MemberBalance; lines:
  * line has the time of the request that caused it, and concurrent requests may be booked slightly out of that order. So the
  * statement ends with the last line at or before the instant, and includes every line before that one.
  *
- * Reads backwards from the newest line, because the stored balance is the newest.
+ * Reads backwards from the newest line, because the stored balance is the newest. The oldest line is the first whose transfer is not
+ * detached; `opening` is what the member had before it.
  * @param asOf inclusive
  * @param movementId only the lines of this pay run, withdrawal or pay cycle
- * The oldest line is the first whose transfer is not detached; `opening` is what the member had before it.
  * @throws Problem `NotFound` if the cursor is not a line of this statement; `QueryValidation` if all lines until then are detached
  */
 export async function readStatement(

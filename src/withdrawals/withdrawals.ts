@@ -647,17 +647,14 @@ export async function listWithChanges(
       'reason',
     ])
     .select(
-      // An unfinished withdrawal has only the transfers of being held.
-      sql<Date>`case w.status
-                when 'held' then w.created_at
-                when 'submitted' then (select p.created_at from payouts p
-                                        where p.partner_id = ${listing.partnerId} and p.withdrawal_id = w.id)
-                else coalesce((select max(t.created_at) from ledger_transfers t
-                                where t.partner_id = ${listing.partnerId} and t.movement_id = w.id
-                                  and t.reason like 'withdrawal.%'),
-                              (select p.created_at from payouts p
-                                where p.partner_id = ${listing.partnerId} and p.withdrawal_id = w.id),
-                              w.created_at) end`.as('changedAt'),
+      // An unfinished withdrawal has only the transfers of being held; those of a finished one may be detached.
+      sql<Date>`coalesce(
+        case when w.status not in ('held', 'submitted') then (
+          select max(t.created_at) from ledger_transfers t
+           where t.partner_id = ${listing.partnerId} and t.movement_id = w.id and t.reason like 'withdrawal.%') end,
+        case when w.status <> 'held' then (
+          select p.created_at from payouts p where p.partner_id = ${listing.partnerId} and p.withdrawal_id = w.id) end,
+        w.created_at)`.as('changedAt'),
     )
     .select(metadataOf({ partnerId: listing.partnerId, resourceId: sql`w.withdrawal_intent_id` }).as('metadata'))
     .orderBy('id', readingOrder(listing.cursor))

@@ -129,7 +129,7 @@ type Drawn = Pick<Required<PlotProps>, 'periods' | 'bars' | 'formatTick' | 'heig
   onPoint: (index: number | null | undefined) => void
 }
 
-/** @returns the plot, and what fits it to the width of its element */
+/** @returns the plot, and a function that resizes it to its element */
 function draw(element: HTMLElement, { periods, bars, formatTick, height, onPoint }: Drawn) {
   const style = getComputedStyle(element)
   const colour = (name: PlotColour | '--line') => colourOf(name, element)

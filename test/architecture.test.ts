@@ -416,6 +416,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   },
   partners: { members: 'checks in one statement whether the member of a session is still there' },
   payouts: {
+    member_keys: 'opens what banks say about payments of several members',
     ledger_transfers: 'asks in one statement which recent transfers of an account the bank has booked',
     partners:
       'fixes the remittance text of payments when they join their batch, names the partners of a batch, and goes through recent transfers by partner',

@@ -135,7 +135,13 @@ function appGrants({ name }: AppRole, session: Session, { mayRevoke, isSpread }:
     // Refuses to do anything on a live database.
     `grant execute on function public.reset_sandbox_partner(text) to ${role}`,
     // There, no function of the owner may write to a reference table to which the program writes too. Triggers refuse it on a live database.
-    ...(isSpread ? [`grant delete on public.payout_exceptions, public.payout_references to ${role}`] : []),
+    // The coordinator takes the next number of an identity column itself, with the program's rights.
+    ...(isSpread
+      ? [
+          `grant delete on public.payout_references to ${role}`,
+          `grant usage on all sequences in schema public to ${role}`,
+        ]
+      : []),
     // The queue library writes all its own tables except the list of its migrations.
     ...session.queueTables
       .filter(table => table !== 'graphile_worker.migrations')

@@ -4,14 +4,70 @@ import type pg from 'pg'
 export type DistributionStep = { change: string; statement: string }
 
 /**
- * A trigger or function that works on one PostgreSQL but not on nodes, and the form that it has there: the statement that makes it, or the
- * parts of its definition that are replaced.
+ * A trigger or function that works on one PostgreSQL but not on nodes, and the form that it has there: the statement that makes it, the
+ * parts of its definition that are replaced, or the statement that removes it.
  */
-type NodeForm = { name: string; change: string } & ({ statement: string } | { edits: [from: string, to: string][] })
+type NodeForm = { name: string; change: string } & (
+  | { statement: string }
+  | { edits: [from: string, to: string][] }
+  | { removal: string }
+)
 
 // A trigger on a shard runs on its node, in the transaction of the shard's row. There it finds the rows of the same partner, but no
-// transition table, and writes to a reference table deadlock with the transaction's own.
+// transition table, nothing of the coordinator's tables, and writes to a reference table deadlock with the transaction's own.
 const forms: readonly NodeForm[] = [
+  {
+    name: 'payouts_leave_their_batch',
+    change: 'payouts: no trigger subtracts deleted payments from their batches, which are on the coordinator',
+    removal: 'drop trigger payouts_leave_their_batch on public.payouts',
+  },
+  {
+    name: 'payouts_end_proposals',
+    change: 'payouts: no trigger ends proposals, which are on the coordinator',
+    removal: 'drop trigger payouts_end_proposals on public.payouts',
+  },
+  {
+    name: 'end_proposals_of_payments',
+    change: 'end_proposals_of_payments: takes the outcomes from the records of banks',
+    statement: `
+      create or replace function public.end_proposals_of_payments() returns trigger language plpgsql as $$
+      begin
+        update public.payout_proposals proposed set ended_at = now(), ended_because =
+               format('A file of the bank or another decision has said that the payment is %s', changed.outcome)
+          from changed
+         where proposed.subject = changed.reference and proposed.confirmed_in is null and proposed.ended_at is null
+           and changed.outcome is not null;
+        return null;
+      end $$`,
+  },
+  {
+    name: 'bank_records_end_proposals',
+    change: 'bank_records: a trigger ends the proposals about payments that have an outcome',
+    statement: `
+      create or replace trigger bank_records_end_proposals after insert on public.bank_records
+        referencing new table as changed for each statement execute function public.end_proposals_of_payments()`,
+  },
+  ...['refuse_decision_of_one', 'refuse_outcome_of_one'].map(name => ({
+    name,
+    change: `${name}: looks at payments on all nodes`,
+    edits: [['select from', 'select true from']] satisfies [string, string][],
+  })),
+  {
+    name: 'refuse_recovery_without_decision',
+    change: 'withdrawals: become paid again by a recovery, whose decision is on the coordinator',
+    statement: `
+      create or replace function public.refuse_recovery_without_decision() returns trigger language plpgsql as $$
+      begin
+        if new.recovered_by is null or new.recovered_by is not distinct from old.recovered_by or not exists (
+          select from public.withdrawal_recoveries r
+           where r.partner_id = new.partner_id and r.withdrawal_id = new.id and r.exception_id = new.recovered_by
+        ) then
+          raise exception 'a withdrawal becomes paid after % only by a decision that recovers it', old.status
+            using errcode = 'check_violation', constraint = 'recovered_by_a_decision', table = 'withdrawals';
+        end if;
+        return new;
+      end $$`,
+  },
   {
     name: 'reset_sandbox_on_node',
     change: 'event_feeds: a function deletes what a node has of a partner of a sandbox',
@@ -45,7 +101,7 @@ const forms: readonly NodeForm[] = [
   },
   {
     name: 'refuse_deletion_unless_sandbox',
-    change: 'payout_exceptions, payout_references: a function refuses to delete, except on a sandbox',
+    change: 'payout_references: a function refuses to delete, except on a sandbox',
     statement: `
       create or replace function public.refuse_deletion_unless_sandbox() returns trigger language plpgsql as $$
       begin
@@ -56,13 +112,13 @@ const forms: readonly NodeForm[] = [
           using errcode = 'check_violation', constraint = 'append_only', table = tg_argv[0];
       end $$`,
   },
-  ...['payout_exceptions', 'payout_references'].map(table => ({
-    name: `${table}_deleted_on_sandboxes`,
-    change: `${table}: only a sandbox deletes rows`,
+  {
+    name: 'payout_references_deleted_on_sandboxes',
+    change: 'payout_references: only a sandbox deletes rows',
     statement: `
-      create or replace trigger ${table}_deleted_on_sandboxes before delete on public.${table}
-        for each row execute function public.refuse_deletion_unless_sandbox('${table}')`,
-  })),
+      create or replace trigger payout_references_deleted_on_sandboxes before delete on public.payout_references
+        for each row execute function public.refuse_deletion_unless_sandbox('payout_references')`,
+  },
   {
     name: 'forget_audit_addresses',
     change: 'forget_audit_addresses: looks at one partner after the other',
@@ -182,24 +238,26 @@ const forms: readonly NodeForm[] = [
         batches text[] := array(select substr(plain, at, 17) from unnest(starts) as at);
         cycles text[] := array(select substr(plain, at + 3, 14) from unnest(starts) as at where substr(plain, at, 3) = 'MMS');
       begin
-        return exists (select from public.payout_references where reference = any(payments))
-            or exists (select from public.payout_batches where message_id = any(batches))
+        return exists (select true from public.payout_references where reference = any(payments))
+            or exists (select true from public.payout_batches where message_id = any(batches))
             or (cardinality(cycles) > 0
-                and exists (select from public.pay_cycles where upper(right(id, 14)) = any(cycles)));
+                and exists (select true from public.pay_cycles where upper(right(id, 14)) = any(cycles)));
       end $$`,
   },
 ]
 
-/** Lists the triggers and functions that still have to be made or replaced. */
+/** Lists the triggers and functions that still have to be made, replaced or removed. */
 export async function formsToReplace(client: pg.ClientBase): Promise<DistributionStep[]> {
   const { rows } = await client.query<{ name: string; body: string | null; definition: string }>(
     `select proname as name, prosrc as body, pg_get_functiondef(oid) as definition from pg_proc
       where pronamespace = 'public'::regnamespace
       union all
-     select tgname, null, '' from pg_trigger where not tgisinternal and tgnewtable is null`,
+     select tgname, null, '' from pg_trigger
+      where not tgisinternal and (tgnewtable is null or tgname <> 'withdrawals_begin_unpaid')`,
   )
   const present = new Map(rows.map(({ name, ...form }) => [name, form]))
   return forms.flatMap(({ name, change, ...form }) => {
+    if ('removal' in form) return present.has(name) ? [{ change, statement: form.removal }] : []
     const { body, definition = '' } = present.get(name) ?? {}
     if ('statement' in form) return bodyOf(form.statement) === body ? [] : [{ change, statement: form.statement }]
     const statement = form.edits.reduce((text, [from, to]) => text.replaceAll(from, () => to), definition)

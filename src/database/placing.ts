@@ -19,7 +19,7 @@ export async function planDistribution(client: pg.ClientBase, db: Db): Promise<D
   const placed = Object.entries(tablePlaces).map(([table, place]) => ({ table: snakeCase(table), place }))
   const placeOf = new Map(placed.map(({ table, place }) => [table, place]))
   const dropped = keys.filter(
-    ({ table, target }) => placeOf.get(table) === 'local' && placeOf.get(target) === 'reference',
+    ({ table, target }) => (placeOf.get(table) === 'local') !== (placeOf.get(target) === 'local'),
   )
   const kept = keys.filter(key => !dropped.includes(key))
   const inOrder = (place: TablePlace) =>
@@ -30,7 +30,7 @@ export async function planDistribution(client: pg.ClientBase, db: Db): Promise<D
   return [
     ...(await formsToReplace(client)),
     ...dropped.map(({ name, table, target }) => ({
-      change: `${table}: no foreign key to ${target}, which is a reference table`,
+      change: `${table}: no foreign key to ${target}, which is ${placeOf.get(target) === 'local' ? 'on the coordinator' : 'a reference table'}`,
       statement: `alter table public.${table} drop constraint ${name}`,
     })),
     ...inOrder('reference').map(table => ({

@@ -12,14 +12,9 @@ type Table = keyof DB
 // What rows of partners refer to, what triggers on such rows read, and what is unique over all partners.
 const reference: ReadonlySet<Table> = new Set([
   'apiKeys',
-  'bankFiles',
   'installation',
   'partners',
-  'payoutBatches',
-  'payoutExceptions',
-  'payoutProposals',
   'payoutReferences',
-  'payoutRules',
   'sandboxClocks',
   'stateTransitions',
 ])
@@ -27,11 +22,13 @@ const reference: ReadonlySet<Table> = new Set([
 // What belongs to the installation, its users and its banks.
 const local: ReadonlySet<Table> = new Set([
   'bankArchiveKeys',
+  'bankFiles',
   'bankReconciliations',
   'bankRecords',
   'bankStatements',
   'databasePlaces',
   'disclosures',
+  'floatCosts',
   'installationAuditLog',
   'installationKeyUses',
   'installationKeys',
@@ -44,7 +41,11 @@ const local: ReadonlySet<Table> = new Set([
   'payoutBatchApprovals',
   'payoutBatchCopies',
   'payoutBatchEndings',
+  'payoutBatches',
+  'payoutExceptions',
+  'payoutProposals',
   'payoutRailHolds',
+  'payoutRules',
   'railCursors',
   'removals',
   'restores',

@@ -38,9 +38,11 @@ export async function listAll(db: Reader): Promise<(Float & { partnerId: string 
 async function select(db: Reader, partnerId?: string): Promise<(Float & { partnerId: string })[]> {
   const where = partnerId === undefined ? sql`` : sql`where partner_id = ${partnerId}`
   const of = { partnerId: partnerId === undefined ? sql`c.partner_id` : sql`${partnerId}`, currency: sql`c.currency` }
+  const { rows: costs } = await sql<{ float: string }>`
+    select distinct partner_id || ' ' || currency as float from float_costs ${where}`.execute(db)
   const { rows } = await sql<Float & { partnerId: string }>`
     select c.partner_id, c.currency, s.float, s.pending, s.float - s.pending as free, f.floor, f.low_since,
-           case when exists (select from float_costs k where k.partner_id = ${of.partnerId} and k.currency = c.currency)
+           case when c.partner_id || ' ' || c.currency = any(${costs.map(({ float }) => float)}::text[])
                 then ${ledger.operatorCosts(of)} else 0 end as uncovered
       from (select partner_id, currency from tiers ${where}
              union select partner_id, currency from float_limits ${where}) c

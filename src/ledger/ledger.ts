@@ -301,7 +301,7 @@ export async function sumFloatsAt(
              select width_bucket(t.created_at, ${ascending}::timestamptz[]) as place, ${floatChange} as change
                from ledger_transfers t
               where t.partner_id = f.partner_id and t.currency = ${currency} and t.id >= ${firstId('transfer', first)} and ${movesFloat}
-              group by 1
+              group by t.partner_id, 1
              ) changes
        group by changes.place
     )

@@ -2,7 +2,7 @@ import { type Columns, type Reader, sql } from '../database/database.ts'
 import { problem } from '../kernel/errors.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 import * as batches from './books/batches.ts'
-import { isNamedBy } from './books/by-reference.ts'
+import { byName } from './books/by-reference.ts'
 import * as exceptions from './books/exceptions.ts'
 import { listProposals, type Proposal } from './books/proposals.ts'
 
@@ -60,10 +60,11 @@ export type PaymentHistory = Payment & {
  * @throws Problem `NotFound`
  */
 export async function readHistory(db: Reader, wanted: string): Promise<PaymentHistory> {
+  const isNamed = await byName(db, wanted)
   const { rows } = await sql<Payment & { batchId: string | null }>`
     select reference, rail, partner_id, withdrawal_id, net_amount, currency, created_at, expected_at, outcome, reason_code, reason,
            removed_at, batch_id
-      from payouts where ${isNamedBy(wanted)}`.execute(db)
+      from payouts where ${isNamed()}`.execute(db)
   const [row] = rows
   if (row === undefined) throw problem('NotFound', `There is no payment ${wanted}`)
   const { batchId, ...payment } = row

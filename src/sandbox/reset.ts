@@ -6,7 +6,7 @@ import { problem } from '../kernel/errors.ts'
 import * as members from '../members/members.ts'
 import { resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
-import * as exceptions from '../payouts/books/exceptions.ts'
+import * as batches from '../payouts/books/batches.ts'
 import * as payouts from '../payouts/payouts.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
 import { stopMoving } from './moves.ts'
@@ -68,8 +68,8 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
  * transaction, but it lets a trigger on the partner's node.
  */
 async function resetOnNodes(tx: Tx, partnerId: string): Promise<void> {
+  await batches.subtractPartner(tx, partnerId)
   await events.resetPartner(tx, partnerId)
-  await exceptions.removeAll(tx, partnerId)
   await payouts.removeReferences(tx, partnerId)
 }
 

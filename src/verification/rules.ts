@@ -690,23 +690,33 @@ export const rules: Rule[] = [
        order by 1, 2 limit 1`,
   },
   {
+    name: 'empty payout batches',
+    rule: 'a batch without payments counts none',
+    on: 'partners',
+    broken: () => sql`
+      with filled as materialized (select distinct batch_id from payouts where batch_id is not null)
+      select 'operator' as partner_id, b.id as subject, '0 payments, 0' as expected,
+             format('%s payments, %s', b.payment_count, b.control_total) as found
+        from payout_batches b
+       where (b.payment_count, b.control_total) <> (0, 0) and not exists (select from filled f where f.batch_id = b.id)
+       order by b.id limit 1`,
+  },
+  {
     name: 'payout batches',
     rule: 'a batch has the count and the sum of its payments; each payment has the net amount of its withdrawal, which was not held back or cancelled; the reference of a payment finds its partner',
     on: 'movements',
     broken: chosen => sql`
-      with batches as materialized (
-        select p.batch_id as id from payouts p where p.batch_id is not null and ${chosen('withdrawal', sql`p.partner_id`, sql`p.withdrawal_id`)}
-         union
-        select b.id from payout_batches b left join payouts p on p.batch_id = b.id where p.batch_id is null
-      ), summed as (
-        select b.id, b.payment_count, b.control_total, count(p.reference) as payments, coalesce(sum(p.net_amount), 0) as total
-          from batches join payout_batches b using (id)
-          left join payouts p on p.batch_id = b.id and p.removed_at is null
-         group by b.id
+      with summed as materialized (
+        select batch_id as id, count(*) filter (where removed_at is null) as payments,
+               coalesce(sum(net_amount) filter (where removed_at is null), 0) as total
+          from payouts
+         where batch_id = any(array(select distinct p.batch_id from payouts p
+                                     where p.batch_id is not null and ${chosen('withdrawal', sql`p.partner_id`, sql`p.withdrawal_id`)}))
+         group by batch_id
       )
-      select 'operator' as partner_id, id as subject, format('%s payments, %s', payments, total) as expected,
-             format('%s payments, %s', payment_count, control_total) as found
-        from summed where (payment_count, control_total) <> (payments, total)
+      select 'operator' as partner_id, b.id as subject, format('%s payments, %s', s.payments, s.total) as expected,
+             format('%s payments, %s', b.payment_count, b.control_total) as found
+        from summed s join payout_batches b using (id) where (b.payment_count, b.control_total) <> (s.payments, s.total)
        union all
       select p.partner_id, p.reference, format('%s %s, submitted', w.net_amount, w.currency),
              format('%s %s, %s', p.net_amount, p.currency, w.status)

@@ -2,7 +2,7 @@ import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
 import { inWords } from '../../kernel/money.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
-import { endUnanswered, isUnpaid } from './bank-records.ts'
+import { endUnanswered, isUnpaid, paymentsOf } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { byHandPrefix, type DecidedPayment, end, lockPayout, lockPayouts, refuseIfPayable } from './decided-payments.ts'
@@ -142,7 +142,7 @@ async function attachToBatch(
            or exists (select from payout_exceptions e
                        where e.rail = ${rail} and e.reference = ${messageId} and e.booked_on is not null
                          and e.decision in ('attach', 'applied')) as is_booked
-      from payouts p where p.batch_id = ${batchId} and p.removed_at is null`.execute(tx)
+      from ${paymentsOf(batchId)} p`.execute(tx)
   const { unpaid = 0n, isBooked = false, first = null, partners = 0 } = rows[0] ?? {}
   if (isBooked)
     throw conflict(`The bank has debited ${messageId} before; write this debit off, or ask the bank to return it`)

@@ -5,7 +5,7 @@ import type { Day } from '../../kernel/time.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import type { BankFileHead } from '../formats/bank-files.ts'
 import type { Booked } from './bookings.ts'
-import { hasReference } from './by-reference.ts'
+import { byReference } from './by-reference.ts'
 import { reasonInWords } from './reasons.ts'
 import type { Context, Keyed } from './record-keys.ts'
 
@@ -103,19 +103,22 @@ export async function recoverPayments(
   { rail, exceptionId, references, bookedOn, now }: Recovery,
 ): Promise<string[]> {
   await sql`select set_config('statement_timeout', ${statementTimeout}, true)`.execute(tx)
-  const { rows } = await sql<{ reference: string }>`
-    with recovered as (
-      update payouts set outcome = 'paid', reason_code = null, reason = null, restriction = null
-       where rail = ${rail} and ${hasReference(references)} and outcome in ('failed', 'returned')
-         and removed_at is null
-      returning reference, net_amount
-    )
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, recovery_id, reason, booked_on, amount, created_at)
-    select ${rail}, 'operator', ${exceptionId} || ' ' || reference, reference, 'paid', ${exceptionId},
-           'The bank has paid after all', ${bookedOn}::date, case when ${bookedOn}::date is not null then -net_amount end, ${now}
-      from recovered order by reference
-    returning reference`.execute(tx)
-  return rows.map(({ reference }) => reference)
+  const recovered: string[] = []
+  for (const isNamed of await byReference(tx, references)) {
+    const { rows } = await sql<{ reference: string }>`
+      with recovered as (
+        update payouts set outcome = 'paid', reason_code = null, reason = null, restriction = null
+         where rail = ${rail} and ${isNamed()} and outcome in ('failed', 'returned') and removed_at is null
+        returning reference, net_amount
+      )
+      insert into bank_records (rail, message_id, entry_key, reference, outcome, recovery_id, reason, booked_on, amount, created_at)
+      select ${rail}, 'operator', ${exceptionId} || ' ' || reference, reference, 'paid', ${exceptionId},
+             'The bank has paid after all', ${bookedOn}::date, case when ${bookedOn}::date is not null then -net_amount end, ${now}
+        from recovered order by reference
+      returning reference`.execute(tx)
+    recovered.push(...rows.map(({ reference }) => reference))
+  }
+  return recovered
 }
 
 /**
@@ -128,10 +131,23 @@ export const isUnpaid = sql<boolean>`(
        or (p.outcome = 'returned' and not exists (select from bank_records r
                                                    where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount > 0))))`
 
-/** SQL: the sum of the unpaid payments of the batch with an id. A debit of the batch as a whole does not include it. */
-export const unpaidOf = (batchId: RawBuilder<unknown>) => sql`(
-  select coalesce(sum(p.net_amount), 0)::bigint from payouts p
-   where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null)`
+/**
+ * SQL: some payments as a sub-select, to be named `p`. Its rows are found before others are joined, which a distributed PostgreSQL has on
+ * the coordinator.
+ */
+export const paymentsWhere = (condition: RawBuilder<unknown>) => sql`(
+  select reference, partner_id, withdrawal_id, rail, batch_id, net_amount, currency, outcome, removed_at from payouts
+   where ${condition} offset 0)`
+
+/** SQL: the payments of a batch that the bank was to make, like `paymentsWhere`. */
+export const paymentsOf = (batchId: string) => paymentsWhere(sql`batch_id = ${batchId} and removed_at is null`)
+
+/** Sums the unpaid payments of a batch. A debit of the batch as a whole does not include them. */
+export async function sumUnpaid(db: Reader, batchId: string): Promise<bigint> {
+  const { rows } = await sql<{ sum: bigint }>`
+    select coalesce(sum(p.net_amount), 0)::bigint as sum from ${paymentsOf(batchId)} p where ${isUnpaid}`.execute(db)
+  return rows[0]?.sum ?? 0n
+}
 
 /** Records which payments the operator bears, so that an answer that only announced the same money does not recover it. */
 export async function keepWrittenOff(

@@ -1,5 +1,4 @@
 import { type Db, type Reader, sql } from '../../database/database.ts'
-import { paymentKeyOf } from '../../members/sealing.ts'
 import { sealerOf } from '../../sealing/held.ts'
 import { openMemberKey } from '../../sealing/member-keys.ts'
 import type { SealedTable } from '../../sealing/rewrap.ts'
@@ -17,38 +16,43 @@ type Told = {
 /** The member of a payment, with the wrapped key that seals what a bank says about it; null once it was destroyed. */
 type Payee = { partnerId: string; memberId: string; paymentKey: Buffer | null }
 
-/** The sealed text of an exception, with what opens it. `payee` is null unless the text is about a member. */
-export type SealedText = { rail: string; sealedText: Buffer | null; payee: StoredPayee | null }
+/** The sealed text of an exception. @property aboutPayment the payment of ours whose member it is about, as JSON; null if it is not */
+export type SealedText = {
+  rail: string
+  sealedText: Buffer | null
+  aboutPayment: { partnerId: string; withdrawalId: string } | null
+}
 
-/** As JSON, which has no bytes. */
-type StoredPayee = Omit<Payee, 'paymentKey'> & { paymentKey: string | null }
-
-/** SQL columns of the exception `e` for `openBankText`, beside its rail. */
+/** SQL columns of the exception `e` for `withBankTexts`, beside its rail. */
 export const sealedText = sql<Omit<SealedText, 'rail'>>`
   coalesce(e.bank_text, e.bank_text_about_member) as sealed_text,
-  case when e.bank_text_about_member is not null then (
-    select json_build_object('partnerId', w.partner_id, 'memberId', w.member_id,
-                             'paymentKey', encode(${paymentKeyOf('w', { memberId: 'member_id' })}, 'base64'))
-      from withdrawals w where w.partner_id = e.partner_id and w.id = e.withdrawal_id) end as payee`
+  case when e.bank_text_about_member is not null
+       then json_build_object('partnerId', e.partner_id, 'withdrawalId', e.withdrawal_id) end as about_payment`
 
 /** SQL condition: the exception `e` has a text. */
 export const hasText = sql<boolean>`(e.bank_text is not null or e.bank_text_about_member is not null)`
 
-/** @returns null if there is no text, or the key of the payment's member was destroyed */
-export function openBankText(db: Reader, { rail, sealedText: sealed, payee }: SealedText): string | null {
-  if (sealed === null) return null
-  const sealer = sealerOf(db)
-  if (payee === null) return sealer.open(sealed, { kind: 'bank-text', owner: rail }).toString()
-  if (payee.paymentKey === null) return null
-  return openMemberKey(sealer, 'payment', Buffer.from(payee.paymentKey, 'base64'), payee).open(sealed, 'bank-text')
-}
-
-/** Replaces the sealed text of a row by the text. */
-export function withBankText<Row extends SealedText>(
+/** Replaces the sealed text of each row by the text: null if there is none, or the key of the payment's member was destroyed. */
+export async function withBankTexts<Row extends SealedText>(
   db: Reader,
-  { sealedText: sealed, payee, ...row }: Row,
-): Omit<Row, 'sealedText' | 'payee'> & { bankText: string | null } {
-  return { ...row, bankText: openBankText(db, { rail: row.rail, sealedText: sealed, payee }) }
+  rows: readonly Row[],
+): Promise<(Omit<Row, 'sealedText' | 'aboutPayment'> & { bankText: string | null })[]> {
+  const payees = await readPayees(
+    db,
+    rows.flatMap(({ aboutPayment }) => aboutPayment ?? []),
+  )
+  const sealer = sealerOf(db)
+  const open = ({ rail, sealedText: sealed, aboutPayment }: SealedText): string | null => {
+    if (sealed === null) return null
+    if (aboutPayment === null) return sealer.open(sealed, { kind: 'bank-text', owner: rail }).toString()
+    const payee = payees.get(nameOf(aboutPayment))
+    if (payee === undefined || payee.paymentKey === null) return null
+    return openMemberKey(sealer, 'payment', payee.paymentKey, payee).open(sealed, 'bank-text')
+  }
+  return rows.map(({ sealedText: sealed, aboutPayment, ...row }) => ({
+    ...row,
+    bankText: open({ rail: row.rail, sealedText: sealed, aboutPayment }),
+  }))
 }
 
 /** A text in the column of its key. */
@@ -56,7 +60,10 @@ type Stored = { text: Buffer | null; aboutMember: Buffer | null }
 
 /** Seals what a bank says. @returns both null if there is no text, or the key of its member was destroyed */
 export async function sealBankTexts(db: Reader, all: readonly Told[]): Promise<Stored[]> {
-  const payees = await readPayees(db, all)
+  const payees = await readPayees(
+    db,
+    all.flatMap(({ payout, bankText }) => (payout === undefined || bankText == null ? [] : [payout])),
+  )
   const sealer = sealerOf(db)
   return all.map(({ rail, bankText, payout }) => {
     if (bankText == null) return { text: null, aboutMember: null }
@@ -69,14 +76,17 @@ export async function sealBankTexts(db: Reader, all: readonly Told[]): Promise<S
   })
 }
 
-async function readPayees(db: Reader, all: readonly Told[]): Promise<Map<string, Payee>> {
-  const payouts = all.flatMap(({ payout, bankText }) => (payout === undefined || bankText == null ? [] : [payout]))
+async function readPayees(
+  db: Reader,
+  payouts: readonly { partnerId: string; withdrawalId: string }[],
+): Promise<Map<string, Payee>> {
   if (payouts.length === 0) return new Map()
   const { rows } = await sql<Payee & { withdrawalId: string }>`
-    select w.partner_id, w.id as withdrawal_id, w.member_id, ${paymentKeyOf('w', { memberId: 'member_id' })} as payment_key
+    select w.partner_id, w.id as withdrawal_id, w.member_id, k.payment_key
       from unnest(${payouts.map(({ partnerId }) => partnerId)}::text[], ${payouts.map(({ withdrawalId }) => withdrawalId)}::text[])
              as p (partner_id, withdrawal_id)
-      join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id`.execute(db)
+      join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+      left join member_keys k on k.partner_id = w.partner_id and k.member_id = w.member_id`.execute(db)
   return new Map(rows.map(row => [nameOf(row), row]))
 }
 

@@ -1,6 +1,6 @@
 import { type Columns, sql, type Tx } from '../../database/database.ts'
 import type { BankFileHead, BankRecord } from '../formats/bank-files.ts'
-import { keepRecords, unpaidOf } from './bank-records.ts'
+import { keepRecords, sumUnpaid } from './bank-records.ts'
 import { statusesBefore } from './batch-lifecycle.ts'
 import * as batches from './batches.ts'
 import * as exceptions from './exceptions.ts'
@@ -15,16 +15,18 @@ export type BatchRow = Columns<'payoutBatches', 'id' | 'status' | 'controlTotal'
 
 /** Locks the batch that the bank answers by its message id; undefined if it is not ours, or was not sent. */
 export async function lockAnswered(tx: Tx, { rail, now }: Context, messageId: string): Promise<BatchRow | undefined> {
-  const { rows } = await sql<BatchRow>`
-    select b.id, b.status, b.control_total, b.currency,
-           ${unpaidOf(sql`b.id`)} as unpaid,
-           (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count,
-           (select count(*) from payouts where batch_id = b.id and outcome is null)::integer as unanswered_count
-      from payout_batches b
-     where b.rail = ${rail.name} and b.message_id = ${messageId} and b.sending_at is not null
-       for update of b`.execute(tx)
-  await batches.recordAnswered(tx, { batchIds: rows.map(({ id }) => id), now })
-  return rows[0]
+  const { rows } = await sql<Columns<'payoutBatches', 'id' | 'status' | 'controlTotal' | 'currency'>>`
+    select id, status, control_total, currency from payout_batches
+     where rail = ${rail.name} and message_id = ${messageId} and sending_at is not null for update`.execute(tx)
+  const [batch] = rows
+  if (batch === undefined) return undefined
+  await batches.recordAnswered(tx, { batchIds: [batch.id], now })
+  const { rows: counts } = await sql<{ paidCount: number; unansweredCount: number }>`
+    select (count(*) filter (where outcome in ('paid', 'returned')))::integer as paid_count,
+           (count(*) filter (where outcome is null))::integer as unanswered_count
+      from payouts where batch_id = ${batch.id}`.execute(tx)
+  const { paidCount = 0, unansweredCount = 0 } = counts[0] ?? {}
+  return { ...batch, unpaid: await sumUnpaid(tx, batch.id), paidCount, unansweredCount }
 }
 
 /** Applies what a message says about a whole batch. A rejection is decided after all payments of the batch. */

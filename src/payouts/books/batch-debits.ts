@@ -1,11 +1,13 @@
 import { sql, type Tx } from '../../database/database.ts'
-import { endUnanswered, unpaidOf } from './bank-records.ts'
+import { endUnanswered, sumUnpaid } from './bank-records.ts'
 import * as exceptions from './exceptions.ts'
 
 /** For the operator, about the second debit of a batch. */
 export const debitedTwice = 'The bank debited the batch a second time; ask the bank to refund the second debit'
 
 type Waiting = {
+  amount: bigint
+  controlTotal: bigint
   exceptionId: string
   batchId: string
   messageId: string
@@ -24,16 +26,17 @@ export async function matchDebits(
   { rail, recoveredBatchId = null, now }: { rail: string; recoveredBatchId?: string | null; now: Date },
 ): Promise<void> {
   const { rows } = await sql<Waiting>`
-    select e.id as exception_id, b.id as batch_id, r.message_id, r.entry_key, r.bank_file_id, r.line
+    select e.id as exception_id, e.amount, b.control_total, b.id as batch_id, r.message_id, r.entry_key, r.bank_file_id, r.line
       from payout_exceptions e
       join payout_batches b on b.rail = e.rail and b.message_id = e.reference and b.sending_at is not null
       join bank_records r on r.rail = e.rail and r.reference = e.reference and r.booked_on is not null
        and e.fingerprint = r.message_id || ' ' || r.entry_key
      where e.rail = ${rail} and e.closed_at is null and e.amount < 0
        and (e.kind = 'amount' or (e.kind = 'paid_after_give_back' and b.id = ${recoveredBatchId}))
-       and -e.amount = b.control_total - ${unpaidOf(sql`b.id`)}
      order by r.sequence`.execute(tx)
-  for (const [batchId, [first, ...others]] of Map.groupBy(rows, row => row.batchId)) {
+  for (const [batchId, waiting] of Map.groupBy(rows, row => row.batchId)) {
+    const unpaid = await sumUnpaid(tx, batchId)
+    const [first, ...others] = waiting.filter(({ amount, controlTotal }) => -amount === controlTotal - unpaid)
     if (first === undefined) continue
     const { exceptionId, messageId, entryKey, bankFileId, line } = first
     const source = { rail, messageId, keyPrefix: entryKey, file: { id: bankFileId, line } }

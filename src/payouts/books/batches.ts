@@ -14,7 +14,7 @@ import { endMore, endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import { type BatchStatus, statusesBefore, unansweredStatuses, unsentStatuses } from './batch-lifecycle.ts'
 import { listBrakes, releaseBrakes } from './brakes.ts'
-import { hasReference } from './by-reference.ts'
+import { byReference } from './by-reference.ts'
 import * as copies from './copies.ts'
 import { debtorOf } from './debtors.ts'
 import * as exceptions from './exceptions.ts'
@@ -74,13 +74,12 @@ export async function join(
     for (let first = 0; first < all.length; first += rail.format.paymentsMax) {
       const some = all.slice(first, first + rail.format.paymentsMax)
       const batchId = await addToOpenBatch(tx, { rail, ...batch, payments: some, now })
-      await sql`
-        update payouts p set batch_id = ${batchId}, expected_at = ${endOf(rail, expectedOn)},
-               remittance_text = (select o.remittance_text from partners o where o.id = p.partner_id)
-         where ${hasReference(
-           some.map(({ reference }) => reference),
-           { of: 'p' },
-         )}`.execute(tx)
+      const references = some.map(({ reference }) => reference)
+      for (const isNamed of await byReference(tx, references))
+        await sql`
+          update payouts p set batch_id = ${batchId}, expected_at = ${endOf(rail, expectedOn)},
+                 remittance_text = (select o.remittance_text from partners o where o.id = p.partner_id)
+           where ${isNamed('p')}`.execute(tx)
     }
   }
 }
@@ -159,9 +158,10 @@ export async function addClosed(
                                 payment_count, control_total, created_at, closed_at)
     values (${batchId}, ${newBatchReference()}, ${name}, ${currency}, ${debtor}, ${dayIn(timeZone, now)}::date, false,
             ${now}, 'building', ${payments.length}, ${total}, ${now}, ${now})`.execute(tx)
-  await sql`
-    update payouts set batch_id = ${batchId}
-     where ${hasReference(payments.map(({ reference }) => reference))}`.execute(tx)
+  const references = payments.map(({ reference }) => reference)
+  for (const isNamed of await byReference(tx, references))
+    await sql`
+      update payouts set batch_id = ${batchId} where ${isNamed()}`.execute(tx)
   return batchId
 }
 
@@ -245,14 +245,17 @@ async function admitClosed(
 async function approveWithinLimits(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<void> {
   if (rail.automatic === null) return
   const { paymentMax, batchMax, dayMax } = rail.automatic
-  const waiting = await sql<{ id: string; controlTotal: bigint; largest: bigint }>`
-    select b.id, b.control_total, (select max(net_amount) from payouts where batch_id = b.id and removed_at is null) as largest
-      from payout_batches b
-     where b.rail = ${rail.name} and b.status = 'building' and b.closed_at is not null
-     order by b.id for update`.execute(tx)
+  const waiting = await sql<{ id: string; controlTotal: bigint }>`
+    select id, control_total from payout_batches
+     where rail = ${rail.name} and status = 'building' and closed_at is not null
+     order by id for update`.execute(tx)
   let approvedToday = await sumApprovedToday(tx, { rail, now })
-  for (const { id, controlTotal, largest } of waiting.rows) {
-    if (largest > paymentMax || controlTotal > batchMax || approvedToday + controlTotal > dayMax) continue
+  for (const { id, controlTotal } of waiting.rows) {
+    if (controlTotal > batchMax || approvedToday + controlTotal > dayMax) continue
+    const { rows: larger } = await sql`
+      select reference from payouts
+       where batch_id = ${id} and removed_at is null and net_amount > ${paymentMax} limit 1`.execute(tx)
+    if (larger.length > 0) continue
     await sql`
       update payout_batches set status = 'approved', approved_at = ${now}, approved_automatically = true
        where id = ${id}`.execute(tx)
@@ -277,13 +280,12 @@ async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; no
   const { countsAsPaid } = rail
   if (countsAsPaid === null) return
   const unanswered = await sql<SentBatch>`
-    select id, message_id, value_date, cut_off_at, sent_at, is_instant from payout_batches b
-     where rail = ${rail.name} and ${isUnanswered}
-       and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)
-     order by id for update`.execute(tx)
+    select id, message_id, value_date, cut_off_at, sent_at, is_instant from payout_batches
+     where rail = ${rail.name} and ${isUnanswered} order by id for update`.execute(tx)
   const today = dayIn(rail.timeZone, now)
   for (const batch of unanswered.rows) {
     const { id, messageId } = batch
+    if (!(await hasUnanswered(tx, id))) continue
     const valueDate = await executedOn(tx, { rail, batch, now })
     if (valueDate === null || !countsAsPaid(valueDate, today)) continue
     const source = { rail: rail.name, messageId, keyPrefix: 'unanswered' }
@@ -333,10 +335,19 @@ export async function endRest(db: Reader, { rail, now }: { rail: string; now: Da
 
 /** Ends the batches of a rail whose payments all have an answer. */
 export async function settleAnswered(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
-  await sql`
-    update payout_batches b set status = 'settled', ended_at = ${now}
-     where rail = ${rail} and ${canBecome('settled')}
-       and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+  const { rows } = await sql<{ id: string }>`
+    select id from payout_batches where rail = ${rail} and ${canBecome('settled')} order by id for update`.execute(tx)
+  for (const { id } of rows)
+    if (!(await hasUnanswered(tx, id)))
+      await sql`
+        update payout_batches set status = 'settled', ended_at = ${now} where id = ${id}`.execute(tx)
+}
+
+/** Whether a payment of a batch has no answer of the bank. */
+export async function hasUnanswered(db: Reader, batchId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select reference from payouts where batch_id = ${batchId} and outcome is null limit 1`.execute(db)
+  return rows.length > 0
 }
 
 async function sumApprovedToday(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<bigint> {
@@ -476,7 +487,7 @@ export async function hasSignOfCopy(db: Reader, batchId: string): Promise<boolea
     select from payout_batches b
      where id = ${batchId}
        and (copy_taken_at is not null or acknowledged_at is not null
-            or exists (select from payouts p where p.batch_id = b.id and p.outcome in ('paid', 'returned'))
+            or exists (select reference from payouts where batch_id = ${batchId} and outcome in ('paid', 'returned'))
             or exists (select from bank_records r where r.rail = b.rail and r.reference = b.message_id and r.booked_on is not null))`.execute(
     db,
   )
@@ -622,6 +633,17 @@ export async function listPartners(db: Reader, batchId: string): Promise<string[
   const { rows } = await sql<{ partnerId: string }>`
     select distinct partner_id from payouts where batch_id = ${batchId} order by partner_id`.execute(db)
   return rows.map(({ partnerId }) => partnerId)
+}
+
+/** Subtracts the payments of a partner from their batches, before a reset of a sandbox on Citus deletes them. */
+export async function subtractPartner(tx: Tx, partnerId: string): Promise<void> {
+  await sql`
+    with p as materialized (
+      select batch_id, count(*)::integer as count, sum(net_amount)::bigint as total from payouts
+       where partner_id = ${partnerId} and batch_id is not null and removed_at is null group by batch_id
+    )
+    update payout_batches b set payment_count = b.payment_count - p.count, control_total = b.control_total - p.total
+      from p where b.id = p.batch_id`.execute(tx)
 }
 
 /** Counts the batches that await approval by people. */

@@ -53,7 +53,7 @@ export async function releaseBrakes(
            select from payout_exceptions e
             where e.rail = b.rail and e.closed_at is null
               and (e.reference = b.message_id or e.amount = -b.control_total
-                   or e.reference in (select p.reference from payouts p where p.batch_id = b.id)))`.execute(tx)
+                   or e.reference in (select reference from payouts where batch_id = ${batchId})))`.execute(tx)
   }
 }
 

@@ -3,7 +3,7 @@ import { conflict, problem } from '../../kernel/errors.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import * as batches from './batches.ts'
-import { isNamedBy } from './by-reference.ts'
+import { byName } from './by-reference.ts'
 import { reasonInWords } from './reasons.ts'
 import { type BookedByDecision, recordOutcome } from './reports.ts'
 
@@ -45,10 +45,11 @@ export async function lockPayouts(tx: Tx, references: readonly string[]): Promis
 
 /** Like `lockPayout`, without the lock. */
 export async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<DecidedPayment> {
+  const isNamed = await byName(tx, payment)
   const { rows } = await sql<DecidedPayment>`
     select reference, rail, partner_id, withdrawal_id, batch_id, net_amount, currency, outcome,
            sent_at is not null as is_sent_alone, request_open_at, transfer_id, expected_at
-      from payouts where ${isNamedBy(payment)} ${locks ? sql`for update` : sql``}`.execute(tx)
+      from payouts where ${isNamed()} ${locks ? sql`for update` : sql``}`.execute(tx)
   const [payout] = rows
   if (payout === undefined) throw problem('NotFound', `There is no payment ${payment}`)
   return payout

@@ -135,9 +135,11 @@ async function takesTwo(
 /** Whether a payment is in a batch that was above the limits for automatic approval. */
 async function wasApprovedByTwo(db: Reader, payments: readonly string[]): Promise<boolean> {
   const { rows } = await sql`
-    select from payouts p join payout_batches b on b.id = p.batch_id
-     where (p.reference = any(${[...payments]}::text[]) or p.withdrawal_id = any(${[...payments]}::text[])
-            or b.message_id = any(${[...payments]}::text[]))
-       and not b.approved_automatically limit 1`.execute(db)
+    select from payout_batches b
+     where not b.approved_automatically
+       and (b.message_id = any(${[...payments]}::text[])
+            or b.id = any(array(select batch_id from payouts
+                                 where reference = any(${[...payments]}::text[]) or withdrawal_id = any(${[...payments]}::text[]))))
+     limit 1`.execute(db)
   return rows.length > 0
 }

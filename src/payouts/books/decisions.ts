@@ -2,11 +2,11 @@ import { sql, type Tx } from '../../database/database.ts'
 import { conflict, problem } from '../../kernel/errors.ts'
 import { inWords } from '../../kernel/money.ts'
 import { attach, attachToAll } from './attachments.ts'
-import { endUnanswered, listWrittenOff, unpaidOf } from './bank-records.ts'
-import { type SealedText, sealedText, withBankText } from './bank-texts.ts'
+import { endUnanswered, listWrittenOff, sumUnpaid } from './bank-records.ts'
+import { type SealedText, sealedText, withBankTexts } from './bank-texts.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
-import { hasReference } from './by-reference.ts'
+import { byOneReference } from './by-reference.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { type DecidedPayment, end, lockPayout, lockPayouts, refuseIfPayable } from './decided-payments.ts'
 import type * as exceptions from './exceptions.ts'
@@ -90,9 +90,9 @@ export async function lockException(tx: Tx, exceptionId: string): Promise<Except
     select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency, e.booked_on, e.reason_code,
            e.opened_at, ${sealedText}, e.closed_at
       from payout_exceptions e where e.id = ${exceptionId} for update`.execute(tx)
-  const [exception] = rows
+  const [exception] = await withBankTexts(tx, rows)
   if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
-  return withBankText(tx, exception)
+  return exception
 }
 
 type BookedMoney = {
@@ -146,14 +146,14 @@ async function giveBack(tx: Tx, { exception, references = [], charge, now }: Giv
   if (kind === 'money_in' || kind === 'money_out')
     throw conflict('Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw conflict('The exception names neither a payment nor a batch')
+  const isNamed = await byOneReference(tx, reference)
   const { rows } = await sql<{ batchId: string | null }>`
-    select null as batch_id from payouts where rail = ${rail} and ${hasReference(reference)}
+    select null as batch_id from payouts where rail = ${rail} and ${isNamed()}
     union all
-    select id from payout_batches b
-     where rail = ${rail} and message_id = ${reference}
-       and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+    select id from payout_batches where rail = ${rail} and message_id = ${reference}`.execute(tx)
   const [found] = rows
-  if (found === undefined) throw conflict(`${reference} is neither a payment nor a batch with unanswered payments`)
+  if (found === undefined || (found.batchId !== null && !(await batches.hasUnanswered(tx, found.batchId))))
+    throw conflict(`${reference} is neither a payment nor a batch with unanswered payments`)
   if (found.batchId !== null && amount !== null) {
     if (references.length > 0) return await giveBackSome(tx, { exception, batchId: found.batchId, references, now })
     throw conflict(
@@ -197,9 +197,7 @@ async function giveBackSome(
 ): Promise<void> {
   const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
   const inMoney = (units: bigint) => inWords({ amount: units, currency })
-  const { rows } = await sql<{ unpaid: bigint }>`
-    select ${unpaidOf(sql`${batchId}`)} as unpaid`.execute(tx)
-  const missing = controlTotal - (rows[0]?.unpaid ?? 0n) + (amount ?? 0n)
+  const missing = controlTotal - (await sumUnpaid(tx, batchId)) + (amount ?? 0n)
   if (kind !== 'amount' || missing <= 0n)
     throw conflict(`The bank did not debit less than the payments of ${messageId} add up to`)
   const payouts = await lockPayouts(tx, references)

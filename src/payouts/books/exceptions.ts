@@ -6,8 +6,8 @@ import type { Day } from '../../kernel/time.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { inScope, type Scope } from '../../worker/task.ts'
-import { referenceLike, type SealedText, sealBankTexts, sealedText, withBankText } from './bank-texts.ts'
-import { referencedPayouts } from './by-reference.ts'
+import { referenceLike, type SealedText, sealBankTexts, sealedText, withBankTexts } from './bank-texts.ts'
+import { hasReference } from './by-reference.ts'
 
 /** Why an answer of a bank did not fit. */
 export type ExceptionKind =
@@ -235,10 +235,24 @@ async function select(db: Reader, rest: ReturnType<typeof sql>): Promise<Excepti
            e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note,
            (select o.person from payout_proposals o
              where o.subject = e.id and o.confirmed_in is null and o.ended_at is null) as proposed_by,
-           coalesce((select id from payout_batches where message_id = e.reference and rail = e.rail),
-                    (select p.batch_id from ${referencedPayouts} where f.reference = e.reference and p.rail = e.rail)) as batch_id
+           (select id from payout_batches where message_id = e.reference and rail = e.rail) as batch_id
       from payout_exceptions e left join bank_files f on f.id = e.bank_file_id ${rest}`.execute(db)
-  return rows.map(row => withBankText(db, row))
+  const batches = await listBatchesOf(
+    db,
+    rows.flatMap(({ reference, batchId }) => (reference === null || batchId !== null ? [] : [reference])),
+  )
+  return (await withBankTexts(db, rows)).map(row => ({
+    ...row,
+    batchId: row.batchId ?? batches.get(`${row.rail} ${row.reference}`) ?? null,
+  }))
+}
+
+/** The batches of payments, by rail and reference. */
+async function listBatchesOf(db: Reader, references: readonly string[]): Promise<Map<string, string | null>> {
+  if (references.length === 0) return new Map()
+  const { rows } = await sql<Columns<'payouts', 'rail' | 'reference' | 'batchId'>>`
+    select rail, reference, batch_id from payouts where ${hasReference(references)}`.execute(db)
+  return new Map(rows.map(({ rail, reference, batchId }) => [`${rail} ${reference}`, batchId]))
 }
 
 /** How the exception with a fingerprint was closed; null while it is open, undefined if there is none. */
@@ -342,9 +356,4 @@ export async function countOpenOf(
              ${reasonCode === undefined ? sql`` : sql`and reason_code = ${reasonCode}`} limit ${countMax}
     ) open_ones`.execute(db)
   return rows[0]?.count ?? 0
-}
-
-/** Deletes a partner's exceptions, after everything that refers to them. Only a sandbox on Citus may do so. */
-export async function removeAll(tx: Tx, partnerId: string): Promise<void> {
-  await sql`delete from payout_exceptions where partner_id = ${partnerId}`.execute(tx)
 }

@@ -1,7 +1,7 @@
 import { type Columns, type Reader, sql } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
 import { referencesIn } from '../payments/reference.ts'
-import { isUnpaid } from './bank-records.ts'
+import { isUnpaid, paymentsWhere } from './bank-records.ts'
 import { hasReference } from './by-reference.ts'
 import type * as exceptions from './exceptions.ts'
 
@@ -25,16 +25,15 @@ export async function listNamed(db: Reader, { rail, reference, bankText }: Words
 
 /** Whether the bank has booked a debit of a payment, alone or in the sum of its batch, apart from debits that are left to an operator. */
 export async function isDebited(db: Reader, reference: string): Promise<boolean> {
-  const { rows } =
-    await sql`select from payouts p where ${hasReference(reference, { of: 'p' })} and ${hasDebit}`.execute(db)
+  const { rows } = await sql`select from ${paymentsWhere(hasReference(reference))} p where ${hasDebit}`.execute(db)
   return rows.length > 0
 }
 
 /** Whether the bank has made a payment, as a status or its return shows, and has booked no debit of it: the next debit is its own. */
 export async function lacksDebit(db: Reader, reference: string): Promise<boolean> {
   const { rows } = await sql`
-    select from payouts p
-     where ${hasReference(reference, { of: 'p' })} and p.outcome in ('paid', 'returned') and not ${isUnpaid}
+    select from ${paymentsWhere(hasReference(reference))} p
+     where p.outcome in ('paid', 'returned') and not ${isUnpaid}
        and not ${hasDebit}`.execute(db)
   return rows.length > 0
 }
@@ -47,8 +46,9 @@ export async function lacksDebit(db: Reader, reference: string): Promise<boolean
 export async function refuseIfOnlyDebit(db: Reader, { rail, reference, bookedOn }: exceptions.Decided): Promise<void> {
   if (bookedOn === null || reference === null) return
   const { rows } = await sql<{ isBatch: boolean }>`
-    select p.reference <> ${reference} as is_batch from payouts p join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail} and ${isOf({ rail, reference })} and b.sending_at is not null
+    select p.reference <> ${reference} as is_batch
+      from ${paymentsWhere(isOf({ rail, reference }))} p join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail} and b.sending_at is not null
        and p.removed_at is null and not ${isUnpaid} and not ${hasDebit} limit 1`.execute(db)
   const [ours] = rows
   if (ours === undefined) return
@@ -58,13 +58,10 @@ export async function refuseIfOnlyDebit(db: Reader, { rail, reference, bookedOn 
   throw conflict(`The debit may be the only one of ${reference}, which would be in the books twice; ${those}`)
 }
 
-/** SQL: whether the payment `p` has a reference, or is one of the batch whose message id it is. */
+/** SQL: whether a row of `payouts` has a reference, or is one of the batch whose message id it is. */
 export function isOf({ rail, reference }: { rail: string; reference: string }) {
-  return sql`(p.partner_id, p.reference) in (
-    select partner_id, reference from payout_references where reference = ${reference}
-    union all
-    select partner_id, reference from payouts
-     where batch_id = (select id from payout_batches where rail = ${rail} and message_id = ${reference}))`
+  return sql`(${hasReference(reference)}
+    or batch_id = (select id from payout_batches where rail = ${rail} and message_id = ${reference}))`
 }
 
 /** Whether the bank has debited a batch as a whole, other than by bookings that are left to an operator. */

@@ -4,7 +4,7 @@ import { conflict, problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import * as dues from '../../settlements/dues.ts'
 import { batchReferencesIn, referencesIn } from '../payments/reference.ts'
-import { bankTextCharsMax, hasText, type SealedText, sealedText, withBankText } from './bank-texts.ts'
+import { bankTextCharsMax, hasText, type SealedText, sealedText, withBankTexts } from './bank-texts.ts'
 import { lockRail } from './rail-lock.ts'
 
 // Entries of a bank that are not ours, by a text that they have in common: the bank's charges, or other business on the same account.
@@ -131,8 +131,8 @@ async function divide(
        and ${hasText} and e.amount is not null
            ${fingerprints === undefined ? sql`` : sql`and e.fingerprint = any(${[...fingerprints]}::text[])`}
      order by e.id`.execute(db)
-  const matching = rows.flatMap(row => {
-    const { bankText, ...entry } = withBankText(db, row)
+  const opened = await withBankTexts(db, rows)
+  const matching = opened.flatMap(({ bankText, ...entry }) => {
     return bankText !== null && fold(bankText).includes(text) ? [{ ...entry, bankText }] : []
   })
   if (matching.length > countMax) throw conflict(`More than ${countMax} entries have this text; use a longer one`)

@@ -3,7 +3,7 @@ import { conflict } from '../../kernel/errors.ts'
 import type { Money } from '../../kernel/money.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
-import { openBankText, type SealedText, sealedText } from './bank-texts.ts'
+import { type SealedText, sealedText, withBankTexts } from './bank-texts.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { byHandPrefix, type DecidedPayment, end, findPayout, lockPayout, refuseIfPayable } from './decided-payments.ts'
@@ -101,7 +101,8 @@ async function refuseIfCredited(
        and (e.booked_on is not null or e.outcome = 'returned')
      order by e.id`.execute(db)
   const names = (text: string | null) => text?.toUpperCase().includes(reference)
-  const found = rows.find(row => row.reference === reference || names(openBankText(db, row)))
+  const opened = await withBankTexts(db, rows)
+  const found = opened.find(each => each.reference === reference || names(each.bankText))
   if (found !== undefined)
     throw conflict(`The exception ${found.id} is about the credit of ${reference}; decide that one`)
 }

@@ -44,8 +44,10 @@ async function select(db: Reader, { partnerId, batchId, page, cursor }: BatchSel
   const { rows } = await sql<PartnerBatch>`
     select id, message_id, rail, currency, debtor, value_date, status, payment_count, control_total, sent_at
       from payout_batches b
-     where exists (select from payouts p where p.batch_id = b.id and p.partner_id = ${partnerId})
-       and not exists (select from payouts p where p.batch_id = b.id and p.partner_id <> ${partnerId})
+     where b.id in (select batch_id from payouts where partner_id = ${partnerId} and batch_id is not null)
+       and b.id not in (select batch_id from payouts
+                         where partner_id <> ${partnerId} and batch_id = any(array(
+                           select batch_id from payouts where partner_id = ${partnerId} and batch_id is not null)))
            ${batchId === undefined ? sql`` : sql`and id = ${batchId}`}
            ${cursor === undefined ? sql`` : sql`and id < ${cursor.id}`}
      order by id desc offset ${page.skip} limit ${page.take}`.execute(db)

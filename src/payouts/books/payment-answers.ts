@@ -4,7 +4,7 @@ import type { BankFileHead, BankRecord, PaymentState } from '../formats/bank-fil
 import { type Kept, keepRecords } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { type Booked, isAfterReturn, isBookedAnew, isReportedAgain, listBooked } from './bookings.ts'
-import { hasReference } from './by-reference.ts'
+import { byReference, hasReference, type NamedPayments } from './by-reference.ts'
 import * as exceptions from './exceptions.ts'
 import { type KnownPayout, type Match, match } from './matching.ts'
 import { gravestOf, isAboutPayee, reasonInWords, restrictionOf } from './reasons.ts'
@@ -28,19 +28,12 @@ export async function answerPayments(
   { head, records }: { head: BankFileHead; records: PaymentRecord[] },
 ): Promise<void> {
   const { rail, fileId, now } = context
-  const { rows } = await sql<PayoutRow>`
-    select p.reference, p.partner_id, p.withdrawal_id, p.net_amount, p.currency, p.outcome,
-           p.removed_at is not null as is_removed,
-           coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false)
-             or p.sent_at is not null as is_sent,
-           p.batch_id, case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered,
-           case when b.sending_at is not null and b.copy_taken_at is null then b.id end as untaken
-      from payouts p left join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail.name} and ${hasReference(
-       records.map(({ reference }) => reference),
-       { of: 'p' },
-     )}
-     order by p.reference for update of p`.execute(tx)
+  const rows: PayoutRow[] = []
+  for (const isNamed of await byReference(
+    tx,
+    records.map(({ reference }) => reference),
+  ))
+    rows.push(...(await lockPayouts(tx, { rail: rail.name, isNamed })))
   const payouts = new Map(rows.map(row => [row.reference, row]))
   const firstAnswered = new Set(rows.map(row => row.firstAnswered).filter(id => id !== null))
   await batches.recordAnswered(tx, { batchIds: [...firstAnswered], now })
@@ -94,19 +87,31 @@ export async function answerPayments(
   }
   await keepRecords(tx, context, { head, kept })
   const changes = [...changed]
-  if (changes.length > 0) {
+  const changedReferences = changes.map(([reference]) => reference)
+  for (const isNamed of changes.length === 0 ? [] : await byReference(tx, changedReferences))
     await sql`
       update payouts p set outcome = c.outcome, reason_code = c.code, reason = c.reason, restriction = c.restriction
-        from unnest(${changes.map(([reference]) => reference)}::text[], ${changes.map(([, { outcome }]) => outcome)}::text[],
+        from unnest(${changedReferences}::text[], ${changes.map(([, { outcome }]) => outcome)}::text[],
                     ${changes.map(([, { code }]) => code)}::text[], ${changes.map(([, { reason }]) => reason)}::text[],
                     ${changes.map(([, { outcome, code }]) => (outcome === 'paid' ? null : restrictionOf(code)))}::text[])
           as c (reference, outcome, code, reason, restriction)
-        join payout_references f on f.reference = c.reference
-       where p.partner_id = f.partner_id and p.reference = f.reference`.execute(tx)
-  }
+       where p.reference = c.reference and ${isNamed('p')}`.execute(tx)
   await exceptions.open(tx, opened, now)
   await applyRules(tx, { rail: rail.name, fingerprints: opened.map(({ fingerprint }) => fingerprint), now })
   await batches.recordSignOfCopy(tx, { batchIds: [...taken], now })
+}
+
+async function lockPayouts(tx: Tx, { rail, isNamed }: { rail: string; isNamed: NamedPayments }): Promise<PayoutRow[]> {
+  const { rows } = await sql<PayoutRow>`
+    select p.reference, p.partner_id, p.withdrawal_id, p.net_amount, p.currency, p.outcome,
+           p.removed_at is not null as is_removed,
+           coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false)
+             or p.sent_at is not null as is_sent,
+           p.batch_id, case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered,
+           case when b.sending_at is not null and b.copy_taken_at is null then b.id end as untaken
+      from payouts p left join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail} and ${isNamed('p')} order by p.reference for update of p`.execute(tx)
+  return rows
 }
 
 /** Whether an answer is about another payment or sum. */

@@ -126,7 +126,9 @@ export async function listOpenProposals(
            coalesce(e.rail, p.rail) as rail
       from payout_proposals o
       left join payout_exceptions e on e.id = o.subject
-      left join (${referencedPayouts}) on f.reference = o.subject
+      left join (select f.reference, p.partner_id, p.withdrawal_id, p.rail from ${referencedPayouts}
+                  where f.reference = any(array(select subject from payout_proposals
+                                                 where confirmed_in is null and ended_at is null))) p on p.reference = o.subject
      where o.confirmed_in is null and o.ended_at is null and (e.id is not null or p.reference is not null)
        and ${after === undefined ? sql`true` : sql`o.subject > ${after}`}
      order by o.subject limit ${take}`.execute(db)

@@ -6,7 +6,7 @@ import * as ledger from '../../ledger/ledger.ts'
 import type { TaskContext } from '../../worker/task.ts'
 import { type Calendar, CalendarEnded, isBankingDay } from '../calendars/calendar.ts'
 import { partnersOn } from './balances.ts'
-import { unpaidOf } from './bank-records.ts'
+import { isUnpaid, paymentsWhere } from './bank-records.ts'
 import { debtorsOf } from './debtors.ts'
 import * as exceptions from './exceptions.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
@@ -229,33 +229,41 @@ async function sumPayments(
   { rail, partners, day, since }: Among & { rail: FileRailSettings },
 ): Promise<bigint> {
   const { rows } = await sql<{ sum: bigint }>`
-    with recent as (
-      select p.partner_id, p.withdrawal_id from payout_batches b join payouts p on p.batch_id = b.id
-       where b.rail = ${rail.name} and b.sending_at >= ${since} and ${inSet(partners, sql`p.partner_id`)}
+    with recent as materialized (
+      select p.partner_id, p.withdrawal_id from payouts p
+       where p.batch_id = any(array(select id from payout_batches where rail = ${rail.name} and sending_at >= ${since}))
+         and ${inSet(partners, sql`p.partner_id`)}
        union
       select of_account.id, t.movement_id
         from partners of_account
         join ledger_transfers t on t.partner_id = of_account.id
        where ${inSet(partners, sql`of_account.id`)} and t.id >= ${firstId('transfer', since)}
          and 'payouts_pending' in (t.debit, t.credit)
+    ), sent as materialized (
+      select p.reference, p.rail, p.batch_id, p.net_amount, p.outcome, w.status
+        from recent
+        join payouts p on p.partner_id = recent.partner_id and p.withdrawal_id = recent.withdrawal_id and p.rail = ${rail.name}
+        join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+       where p.removed_at is null and p.batch_id is not null
+    ), unpaid as materialized (
+      select p.batch_id, sum(p.net_amount)::bigint as sum
+        from ${paymentsWhere(sql`
+               batch_id = any(array(select batch_id from sent)) and removed_at is null and outcome in ('failed', 'returned')`)} p
+       where ${isUnpaid} group by p.batch_id
     ), seen as (
-      select p.net_amount, p.outcome, w.status,
+      select p.net_amount, p.outcome, p.status,
              exists (select from bank_records r
                       where r.rail = p.rail and r.reference = p.reference and r.amount = -p.net_amount and r.booked_on <= ${day}::date)
              or exists (select from bank_records r
                          where r.rail = p.rail and r.reference = b.message_id and r.booked_on <= ${day}::date
-                           and -r.amount = b.control_total - ${unpaidOf(sql`b.id`)})
+                           and -r.amount = b.control_total - coalesce(u.sum, 0))
              or ${isAttached(day, sql`e.amount < 0`)} as is_debited,
              exists (select from bank_records r
                       where r.rail = p.rail and r.reference = p.reference and r.booked_on <= ${day}::date
                         -- Outcomes recorded by hand can be less a charge.
                         and (r.amount = p.net_amount or (r.amount > 0 and r.message_id = 'operator')))
              or ${isAttached(day, sql`e.amount > 0`)} as is_credited
-        from recent
-        join payouts p on p.partner_id = recent.partner_id and p.withdrawal_id = recent.withdrawal_id and p.rail = ${rail.name}
-        join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
-        join payout_batches b on b.id = p.batch_id
-       where p.removed_at is null
+        from sent p join payout_batches b on b.id = p.batch_id left join unpaid u on u.batch_id = p.batch_id
     )
     select coalesce(sum(net_amount * (case when outcome in ('paid', 'returned') and is_debited then -1 else 0 end
                                   + case when outcome = 'returned' and is_credited then 1 else 0 end
@@ -277,14 +285,17 @@ async function sumMovements(
   { partners, day, since, currency }: Among & { currency: Currency },
 ): Promise<bigint> {
   const { rows } = await sql<{ sum: bigint }>`
-    select coalesce(sum(case when t.debit = 'float' then -t.amount else t.amount end), 0)::bigint as sum
-      from partners of_account
+    with moved as materialized (
+      select t.debit, t.amount, t.movement_id from partners of_account
      cross join lateral (select t.debit, t.amount, t.movement_id from ledger_transfers t
                           where t.partner_id = of_account.id and t.id >= ${firstId('transfer', since)} and t.currency = ${currency}
                             and 'float' in (t.debit, t.credit)) t
      where ${inSet(partners, sql`of_account.id`)}
        and not exists (select from withdrawals w where w.partner_id = of_account.id and w.id = t.movement_id)
-       and not exists (select from bank_records r left join payout_exceptions e on e.id = split_part(r.entry_key, ' ', 1)
+    )
+    select coalesce(sum(case when t.debit = 'float' then -t.amount else t.amount end), 0)::bigint as sum
+      from moved t
+     where not exists (select from bank_records r left join payout_exceptions e on e.id = split_part(r.entry_key, ' ', 1)
                         where r.movement_id = t.movement_id
                           and coalesce(r.booked_on, e.booked_on, ${day}::date) <= ${day}::date)`.execute(db)
   return rows[0]?.sum ?? 0n

@@ -2,10 +2,10 @@ import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
 import { type Currency, inWords } from '../../kernel/money.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
-import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
+import { isUnpaid, listWrittenOff, paymentsOf, paymentsWhere, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
-import { hasReference, referencedPayouts } from './by-reference.ts'
+import { byReference, hasReference } from './by-reference.ts'
 import { lockPayout } from './decided-payments.ts'
 import * as exceptions from './exceptions.ts'
 import { lacksDebit } from './named-payments.ts'
@@ -153,10 +153,17 @@ export async function findBatch(
 
 /** In the order in which all code locks several payments of a batch. */
 async function lockUnpaid(tx: Tx, batchId: string): Promise<GivenBack[]> {
-  const { rows } = await sql<GivenBack>`
-    select p.reference, p.partner_id, p.net_amount, p.currency from payouts p
-     where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null order by p.reference for update`.execute(tx)
-  return rows
+  const { rows } = await sql<{ reference: string }>`
+    select p.reference from ${paymentsOf(batchId)} p where ${isUnpaid}`.execute(tx)
+  const references = rows.map(({ reference }) => reference)
+  const payments: GivenBack[] = []
+  for (const isNamed of references.length === 0 ? [] : await byReference(tx, references)) {
+    const locked = await sql<GivenBack>`
+      select reference, partner_id, net_amount, currency from payouts where ${isNamed()}
+       order by reference for update`.execute(tx)
+    payments.push(...locked.rows)
+  }
+  return payments
 }
 
 function sum(payments: readonly GivenBack[]): bigint {
@@ -188,11 +195,11 @@ async function closeExplained(
   if (of !== null) await matchDebits(tx, { rail, recoveredBatchId: of, now })
   const which = sql`
     e.id in (select distinct on (e.reference) e.id
-                    from payout_exceptions e join (${referencedPayouts}) on f.reference = e.reference and p.rail = e.rail
+                    from payout_exceptions e
+                    join ${paymentsWhere(hasReference(recovered))} p on p.reference = e.reference and p.rail = e.rail
                     join payout_batches b on b.id = p.batch_id
                    where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back'
                      and e.booked_on is not null and e.id <> ${id} and -e.amount = p.net_amount
-                     and e.reference = any(${[...recovered]}::text[])
                      -- A batch that was debited as a whole has paid them already.
                      and not exists (select from payout_exceptions whole
                                       where whole.rail = e.rail and whole.reference = b.message_id and whole.closed_at = ${now}
@@ -209,7 +216,7 @@ async function batchOf(tx: Tx, references: readonly string[]): Promise<string | 
 
 /** Closes the exceptions that only say that the bank accepts or has paid the payments, or their batch once none of it is given back. */
 async function closeAcceptances(tx: Tx, { exception, recovered, now }: OfRecovery & { now: Date }): Promise<void> {
-  const which = sql`${isOfRecovered({ exception, recovered })} and e.booked_on is null`
+  const which = sql`${await isOfRecovered(tx, { exception, recovered })} and e.booked_on is null`
   await exceptions.closeAutomatically(tx, { which, now })
 }
 
@@ -219,21 +226,29 @@ async function closeAcceptances(tx: Tx, { exception, recovered, now }: OfRecover
 async function restateOthers(tx: Tx, { exception, recovered }: OfRecovery): Promise<void> {
   await sql`
     update payout_exceptions e set kind = 'money_out', reason = ${debitedBesides}
-     where ${isOfRecovered({ exception, recovered })} and e.closed_at is null and e.booked_on is not null`.execute(tx)
+     where ${await isOfRecovered(tx, { exception, recovered })} and e.closed_at is null and e.booked_on is not null`.execute(
+    tx,
+  )
 }
 
 type OfRecovery = { exception: exceptions.Decided; recovered: readonly string[] }
 
 /** SQL: another exception `e` is about recovered payments, or about a batch of them of which nothing is given back any longer. */
-function isOfRecovered({ exception: { id, rail }, recovered }: OfRecovery) {
+async function isOfRecovered(db: Reader, { exception: { id, rail }, recovered }: OfRecovery) {
+  const { rows } = await sql<{ messageId: string; batchId: string }>`
+    select b.id as batch_id, b.message_id from payout_batches b
+     where b.rail = ${rail} and b.id = any(array(select distinct batch_id from payouts where ${hasReference(recovered)}))`.execute(
+    db,
+  )
+  const names = [...recovered]
+  for (const { batchId, messageId } of rows) if (await isPaidWhole(db, batchId)) names.push(messageId)
   return sql`
-    e.rail = ${rail} and e.kind = 'paid_after_give_back' and e.id <> ${id}
-    and (e.reference = any(${[...recovered]}::text[])
-         or exists (select from payout_batches b
-                     where b.rail = e.rail and b.message_id = e.reference
-                       and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
-                       and not exists (select from payouts p
-                                        where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`
+    e.rail = ${rail} and e.kind = 'paid_after_give_back' and e.id <> ${id} and e.reference = any(${names}::text[])`
+}
+
+async function isPaidWhole(db: Reader, batchId: string): Promise<boolean> {
+  const { rows } = await sql`select from ${paymentsOf(batchId)} p where ${isUnpaid} limit 1`.execute(db)
+  return rows.length === 0
 }
 
 const debitedBesides =

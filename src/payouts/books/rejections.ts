@@ -69,7 +69,7 @@ export class Rejections {
     const payments = [...this.#payments]
     const messageIds = [...this.#batches.keys()]
     const { rows } = await sql<{ id: string; messageId: string; line: number | null; reasons: number[] | null }>`
-      with rejected as (
+      with rejected as materialized (
         select p.batch_id, count(*) filter (where p.outcome is null or p.outcome = 'paid') as payment_count, min(r.line) as line,
                array_agg(distinct r.reason) filter (where not r.is_about_payee) as reasons
           from unnest(${payments.map(([reference]) => reference)}::text[], ${payments.map(([, { line }]) => line)}::integer[],
@@ -77,7 +77,12 @@ export class Rejections {
                       ${payments.map(([, each]) => each.isAboutPayee)}::boolean[])
                  as r (reference, line, reason, is_about_payee)
           join (${referencedPayouts}) on f.reference = r.reference and p.rail = ${rail} and p.removed_at is null
-         group by p.batch_id)
+         group by p.batch_id
+      ), waiting as materialized (
+        select batch_id, count(*) as count from payouts
+         where batch_id = any(array(select batch_id from rejected)) and removed_at is null and (outcome is null or outcome = 'paid')
+         group by batch_id
+      )
       select b.id, b.message_id, r.line, r.reasons
         from payout_batches b left join rejected r on r.batch_id = b.id
        where b.id = any(array(select batch_id from rejected
@@ -86,9 +91,7 @@ export class Rejections {
          and b.sending_at is not null
          and (b.message_id = any(${messageIds}::text[])
               or (r.reasons is not null and r.payment_count > 0
-                  and r.payment_count = (select count(*) from payouts p
-                                          where p.batch_id = b.id and p.removed_at is null
-                                            and (p.outcome is null or p.outcome = 'paid'))))
+                  and r.payment_count = (select count from waiting w where w.batch_id = b.id)))
        order by b.id`.execute(tx)
     const all = [...this.#reasons.values()].map(({ rejection }) => rejection)
     return rows.map(({ id, messageId, line, reasons }) => {
@@ -182,8 +185,8 @@ async function findDebit(db: Reader, batchId: string): Promise<string | undefine
     select e.id from payout_exceptions e join payout_batches b on b.rail = e.rail
      where b.id = ${batchId} and e.closed_at is null and e.kind = 'money_out' and e.booked_on is not null
        and (-e.amount = b.control_total
-            or -e.amount = (select sum(p.net_amount) from payouts p where p.batch_id = b.id and p.outcome is null)
-            or exists (select from payouts p where p.batch_id = b.id and p.outcome is null and p.net_amount = -e.amount))
+            or -e.amount = (select sum(net_amount) from payouts where batch_id = ${batchId} and outcome is null)
+            or -e.amount in (select net_amount from payouts where batch_id = ${batchId} and outcome is null))
      order by e.id limit 1`.execute(db)
   return rows[0]?.id
 }

@@ -3,7 +3,7 @@ import type { Day } from '../../kernel/time.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { type Report, type StoredReport, toReport } from '../payments/payment.ts'
-import { hasReference, referencedPayouts } from './by-reference.ts'
+import { byOneReference, referencedPayouts } from './by-reference.ts'
 
 /** Reads the records of a rail that keeps books, as `Rail.reports` does. The cursor is the sequence of the last record. */
 export async function readRecords(
@@ -58,10 +58,11 @@ export type EndedPayment = {
 /** Records the outcome of a payment, and reports it, so that the withdrawal follows. The caller holds the lock of the records. */
 export async function recordOutcome(tx: Tx, ended: EndedPayment): Promise<void> {
   const { reference, outcome, reasonCode = null, reason = null, restriction = null } = ended
+  const isNamed = await byOneReference(tx, reference)
   await sql`
     update payouts
        set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}, restriction = ${restriction}
-     where ${hasReference(reference)}`.execute(tx)
+     where ${isNamed()}`.execute(tx)
   await addRecord(tx, ended)
 }
 

@@ -1,6 +1,6 @@
 import { type Db, type Reader, sql, type Tx } from '../../database/database.ts'
 import { readPlace, rememberPlace, restoreBetween } from '../../database/place.ts'
-import { hasReference, isNamedBy } from './by-reference.ts'
+import { byName, byReference, hasReference } from './by-reference.ts'
 
 // A database that was restored from a backup does not know what was sent to banks after it. So nothing is sent through any rail until a
 // person has compared with the banks. Answers are read meanwhile, and whatever they name was sent before the restore.
@@ -87,13 +87,17 @@ export async function recogniseSent(
     select id from payout_batches b
      where b.rail = ${rail} and b.status in ('building', 'approved') and b.sending_at is null and b.payment_count > 0
        and (b.message_id = any(${[...names]}::text[])
-            or exists (select from payouts p
-                        where p.batch_id = b.id and p.removed_at is null and ${hasReference(names, { of: 'p' })}))
+            or b.id = any(array(select distinct p.batch_id from payouts p
+                                 where p.batch_id is not null and p.removed_at is null and ${hasReference(names, { of: 'p' })})))
      order by id for update`.execute(tx)
-  const { rows: payments } = await sql<{ partnerId: string; reference: string; netAmount: bigint }>`
-    select partner_id, reference, net_amount from payouts
-     where rail = ${rail} and batch_id is null and outcome is null and ${hasReference(names)}
-     order by reference for update`.execute(tx)
+  const payments: { partnerId: string; reference: string; netAmount: bigint }[] = []
+  for (const isNamed of await byReference(tx, names)) {
+    const { rows } = await sql<(typeof payments)[number]>`
+      select partner_id, reference, net_amount from payouts
+       where rail = ${rail} and batch_id is null and outcome is null and ${isNamed()}
+       order by reference for update`.execute(tx)
+    payments.push(...rows)
+  }
   const ids = [...batches.map(({ id }) => id), ...(await addSent(payments))]
   if (ids.length === 0) return
   // Their approvals came after the backup.
@@ -114,12 +118,14 @@ export async function takeForSent(
   tx: Tx,
   { rail, payments, now }: { rail: string; payments: readonly string[]; now: Date },
 ): Promise<void> {
+  if ((await findRestore(tx)) === undefined) return
   // In the order in which all code locks several payments.
-  for (const payment of [...payments].sort())
+  for (const payment of [...payments].sort()) {
+    const isNamed = await byName(tx, payment)
     await sql`
       update payouts set sent_at = ${now}
-       where ${isNamedBy(payment)} and rail = ${rail} and batch_id is null and outcome is null and sent_at is null
-         and ${isRestored}`.execute(tx)
+       where ${isNamed()} and rail = ${rail} and batch_id is null and outcome is null and sent_at is null`.execute(tx)
+  }
 }
 
 /** Puts payments into batches that take no others. @returns the ids of the batches */

@@ -2,7 +2,6 @@ import { sql, type Tx } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
 import { isUnsent } from './batch-lifecycle.ts'
 import * as batches from './batches.ts'
-import { hasReference } from './by-reference.ts'
 import { findPayout, lockPayout } from './decided-payments.ts'
 import { lockRail } from './rail-lock.ts'
 import { recordOutcome } from './reports.ts'
@@ -37,7 +36,8 @@ export async function remove(
     throw conflict(`${reference} is not waiting in a batch, so it cannot be removed`)
   refuseSent(batch)
   await sql`
-    update payouts set removed_at = ${now}, outcome = 'failed' where ${hasReference(reference)}`.execute(tx)
+    update payouts set removed_at = ${now}, outcome = 'failed'
+     where partner_id = ${partnerId} and withdrawal_id = ${withdrawalId}`.execute(tx)
   await sql`
     update payout_batches set payment_count = payment_count - 1, control_total = control_total - ${netAmount}
      where id = ${batchId}`.execute(tx)

@@ -81,8 +81,8 @@ async function listGivenBack(
   { rail, reference }: Pick<exceptions.Decided, 'rail' | 'reference'>,
 ): Promise<string[]> {
   const { rows } = await sql<{ reference: string }>`
-    select p.reference from payouts p where p.rail = ${rail} and ${isOf({ rail, reference: reference ?? '' })}
-       and p.outcome in ('failed', 'returned') and p.removed_at is null`.execute(db)
+    select reference from payouts where rail = ${rail} and ${isOf({ rail, reference: reference ?? '' })}
+       and outcome in ('failed', 'returned') and removed_at is null`.execute(db)
   return rows.map(each => each.reference)
 }
 

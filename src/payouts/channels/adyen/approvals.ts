@@ -1,7 +1,7 @@
 import { type Db, sql, type Tx } from '../../../database/database.ts'
 import * as withdrawals from '../../../withdrawals/withdrawals.ts'
 import * as batches from '../../books/batches.ts'
-import { hasReference } from '../../books/by-reference.ts'
+import { byReference, hasReference } from '../../books/by-reference.ts'
 import * as railHolds from '../../books/rail-holds.ts'
 import { lockRail } from '../../books/rail-lock.ts'
 import { findRestore } from '../../books/restores.ts'
@@ -30,11 +30,17 @@ export async function admit(
   // In the order of the operator's decisions: batches, then payments.
   await sql`
     select from payout_batches
-     where id in (select batch_id from payouts where ${hasReference(references)}) order by id for update`.execute(tx)
-  const { rows } = await sql<Unsent>`
-    select reference, net_amount, batch_id, sent_at from payouts
-     where rail = ${name} and ${hasReference(references)} and outcome is null and transfer_id is null
-     order by reference for update`.execute(tx)
+     where id = any(array(select batch_id from payouts where ${hasReference(references)})) order by id for update`.execute(
+    tx,
+  )
+  const rows: Unsent[] = []
+  for (const isNamed of await byReference(tx, references)) {
+    const unsent = await sql<Unsent>`
+      select reference, net_amount, batch_id, sent_at from payouts
+       where rail = ${name} and ${isNamed()} and outcome is null and transfer_id is null
+       order by reference for update`.execute(tx)
+    rows.push(...unsent.rows)
+  }
   const joining = rows.filter(({ batchId, sentAt }) => batchId === null && sentAt === null)
   const isLarge = ({ netAmount }: Unsent) => automatic !== null && netAmount > automatic.paymentMax
   const together = joining.filter(each => !isLarge(each))

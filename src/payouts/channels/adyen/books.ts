@@ -1,7 +1,7 @@
 import { type Columns, type Db, type Reader, sql, type Tx } from '../../../database/database.ts'
 import { asSentence } from '../../../kernel/text.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
-import { hasReference } from '../../books/by-reference.ts'
+import { byOneReference, hasReference } from '../../books/by-reference.ts'
 import * as exceptions from '../../books/exceptions.ts'
 import { type KnownPayout, match } from '../../books/matching.ts'
 import { lockRail } from '../../books/rail-lock.ts'
@@ -75,14 +75,15 @@ export async function openRequest(
   db: Db,
   { rail, reference, now }: { rail: string; reference: string; now: Date },
 ): Promise<OpenRequest | undefined> {
+  const isNamed = await byOneReference(db, reference)
   // Concurrent requests must not share an instant, so that each closes only itself.
   const { rows } = await sql<OpenRequest>`
     update payouts p
        set sent_at = coalesce(p.sent_at, ${now}),
            request_open_at = greatest(${now}, p.request_open_at + interval '1 millisecond')
       from (select partner_id, reference, request_open_at from payouts
-             where rail = ${rail} and ${hasReference(reference)} for update) before
-     where p.partner_id = before.partner_id and p.reference = before.reference and p.outcome is null and p.transfer_id is null
+             where rail = ${rail} and ${isNamed()} for update) before
+     where ${isNamed('p')} and p.partner_id = before.partner_id and p.reference = before.reference and p.outcome is null and p.transfer_id is null
        and (p.sent_at is not null or p.retry_at is null or p.retry_at <= ${now})
     returning p.reference, cardinality(p.refused_transfers) as refused_count, p.request_open_at as open_at, before.request_open_at as earlier_open_at`.execute(
     db,
@@ -92,9 +93,10 @@ export async function openRequest(
 
 /** Records that a request certainly had no effect. An earlier one may still have had one. */
 export async function closeRequest(db: Db, { reference, openAt, earlierOpenAt }: OpenRequest): Promise<void> {
+  const isNamed = await byOneReference(db, reference)
   await sql`
     update payouts set request_open_at = ${earlierOpenAt}
-     where ${hasReference(reference)} and request_open_at = ${openAt}`.execute(db)
+     where ${isNamed()} and request_open_at = ${openAt}`.execute(db)
 }
 
 /** Records that the bank does not have a payment, so requests that were sent until then had no effect. */
@@ -102,9 +104,10 @@ export async function closeRequestsUntil(
   db: Db,
   { rail, reference, until }: { rail: string; reference: string; until: Date },
 ): Promise<void> {
+  const isNamed = await byOneReference(db, reference)
   await sql`
     update payouts set request_open_at = null
-     where rail = ${rail} and ${hasReference(reference)} and request_open_at <= ${until}`.execute(db)
+     where rail = ${rail} and ${isNamed()} and request_open_at <= ${until}`.execute(db)
 }
 
 /**
@@ -164,7 +167,7 @@ async function recordTransfer(
   if (isRefusedBefore) {
     await sql`
       update payouts set refused_transfers = array_remove(refused_transfers, ${id}), sent_at = ${now}, retry_at = null
-       where ${hasReference(reference)}`.execute(tx)
+       where ${isPayout(payout)}`.execute(tx)
     await recordTransfer(tx, { rail, transfer, now })
     return
   }
@@ -176,7 +179,7 @@ async function recordTransfer(
   if (isStale(payout, { sequence, state })) return
   // The request was made before the restore.
   if (payout.mayBeMade) {
-    await sql`update payouts set sent_at = ${now} where ${hasReference(reference)}`.execute(tx)
+    await sql`update payouts set sent_at = ${now} where ${isPayout(payout)}`.execute(tx)
     payout.isSent = true
   }
   const matched = match(payout, {
@@ -185,14 +188,14 @@ async function recordTransfer(
   // Only `refused` is certain to be the end of the transfer.
   const isShort = matched.result === 'exception' && matched.kind === 'float' && transfer.status === 'refused'
   if (isShort && payout.outcome === null && payout.refusedTransfers.length < retries.waitsMs.length) {
-    await retryLater(tx, { rail, payout, reference, transfer, now })
+    await retryLater(tx, { rail, payout, transfer, now })
     return
   }
   if (matched.result === 'exception') {
     await openException(matched.kind, matched.reason)
     // A transfer of another amount is not the one that we asked for, but it is the answer: the operator decides.
     if (matched.kind === 'amount') {
-      await sql`update payouts set request_open_at = null where ${hasReference(reference)}`.execute(tx)
+      await sql`update payouts set request_open_at = null where ${isPayout(payout)}`.execute(tx)
       return
     }
   }
@@ -200,7 +203,7 @@ async function recordTransfer(
   await sql`
     update payouts
        set transfer_id = ${id}, transfer_sequence = coalesce(${sequence}::int, transfer_sequence, 0), request_open_at = null
-     where ${hasReference(reference)}`.execute(tx)
+     where ${isPayout(payout)}`.execute(tx)
   if (matched.result !== 'changed') return
   const { outcome } = matched
   if (outcome === 'paid') await exceptions.closeShort(tx, { rail, now })
@@ -220,19 +223,16 @@ const retries = {
   waitsMs: [hourMs, 2 * hourMs, 4 * hourMs, 8 * hourMs],
 }
 
-type RefusedTransfer = { rail: string; payout: Payout; reference: string; transfer: Transfer; now: Date }
+type RefusedTransfer = { rail: string; payout: Payout; transfer: Transfer; now: Date }
 
 /** Requests a payment again later, as another transfer, since the paying account lacked the money. The operator is told once. */
-async function retryLater(
-  tx: Tx,
-  { rail, payout, reference, transfer: { id, reasonCode }, now }: RefusedTransfer,
-): Promise<void> {
+async function retryLater(tx: Tx, { rail, payout, transfer: { id, reasonCode }, now }: RefusedTransfer): Promise<void> {
   const waitMs = retries.waitsMs[payout.refusedTransfers.length] ?? 0
   await sql`
     update payouts
        set refused_transfers = array_append(refused_transfers, ${id}), retry_at = ${new Date(now.getTime() + waitMs)}, sent_at = null,
            request_open_at = null, transfer_id = null, transfer_sequence = null
-     where ${hasReference(reference)}`.execute(tx)
+     where ${isPayout(payout)}`.execute(tx)
   await exceptions.openShort(tx, { rail, reasonCode, now })
 }
 
@@ -253,16 +253,22 @@ function stateFor(payout: Payout | undefined, { state }: Transfer): PaymentState
   return state === 'failed' && (payout?.outcome === 'paid' || payout?.outcome === 'returned') ? 'returned' : state
 }
 
+/** SQL: a row of `payouts` is one that was locked. */
+function isPayout({ partnerId, withdrawalId }: Payout) {
+  return sql`partner_id = ${partnerId} and withdrawal_id = ${withdrawalId}`
+}
+
 async function lockPayout(
   tx: Tx,
   { rail, reference }: { rail: string; reference: string },
 ): Promise<Payout | undefined> {
+  const isNamed = await byOneReference(tx, reference)
   const { rows } = await sql<Payout>`
     select p.partner_id, p.withdrawal_id, p.net_amount, p.currency, p.outcome, p.sent_at is not null as is_sent,
            p.removed_at is not null as is_removed, p.request_open_at, p.refused_transfers, p.transfer_id, p.transfer_sequence,
            ${mayBeMade} as may_be_made
       from payouts p join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
-     where p.rail = ${rail} and ${hasReference(reference, { of: 'p' })} for update of p`.execute(tx)
+     where p.rail = ${rail} and ${isNamed('p')} for update of p`.execute(tx)
   return rows[0]
 }
 

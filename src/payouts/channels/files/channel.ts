@@ -3,7 +3,7 @@ import { inWords } from '../../../kernel/money.ts'
 import type { Clock } from '../../../kernel/time.ts'
 import type { PayoutSpeed } from '../../../tiers/terms.ts'
 import * as batches from '../../books/batches.ts'
-import { hasReference, referencedPayouts } from '../../books/by-reference.ts'
+import { byReference, referencedPayouts } from '../../books/by-reference.ts'
 import * as exceptions from '../../books/exceptions.ts'
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { lockRail } from '../../books/rail-lock.ts'
@@ -69,11 +69,14 @@ export async function submit(
   tx: Tx,
   { settings, payments, now }: { settings: FileRailSettings; payments: Payment[]; now: Date },
 ): Promise<Report[]> {
-  const { rows } = await sql<KnownPayment>`
-    select reference, net_amount, currency, batch_id, outcome, reason, restriction from payouts
-     where rail = ${settings.name} and ${hasReference(payments.map(({ reference }) => reference))}
-     order by reference for update`.execute(tx)
-  const known = new Map(rows.map(row => [row.reference, row]))
+  const known = new Map<string, KnownPayment>()
+  const references = payments.map(({ reference }) => reference)
+  for (const isNamed of await byReference(tx, references)) {
+    const { rows } = await sql<KnownPayment>`
+      select reference, net_amount, currency, batch_id, outcome, reason, restriction from payouts
+       where rail = ${settings.name} and ${isNamed()} order by reference for update`.execute(tx)
+    for (const row of rows) known.set(row.reference, row)
+  }
   // What the bank may have been sent before a restore joins no batch before the banks are compared.
   const isAfterRestore = (await findRestore(tx)) !== undefined
   const joining: batches.Joining[] = []

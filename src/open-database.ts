@@ -17,7 +17,7 @@ import { addressesOf, NoPrimary } from './database/hosts.ts'
 import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { requireOwnSessions } from './database/own-session.ts'
-import { misplacedIn, readPlaces } from './database/spread.ts'
+import { isSpread, misplacedIn, readPlaces } from './database/spread.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import type { Lanes } from './kernel/lanes.ts'
@@ -107,8 +107,8 @@ export async function openDatabase(
 }
 
 async function lanesFor(db: Db, { MIDMONTH_LANES: chosen }: Settings, as: 'app' | 'owner'): Promise<Lanes> {
+  if (!(await isSpread(db))) return chosen === 'partner' ? 'partner' : 'shared'
   const places = await readPlaces(db)
-  if (places.size === 0) return chosen === 'partner' ? 'partner' : 'shared'
   if (as === 'app' && misplacedIn(places).some(table => !places.has(table)))
     throw new Error(
       'only some tables are spread over the nodes; run midmonth distribute --yes, which goes on where it was',

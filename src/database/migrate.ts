@@ -16,7 +16,7 @@ import { describeNewerSchema, listOlderPrograms, readSchemaState, type SchemaSta
 import { makePartitions } from './partitions.ts'
 import { placeTables } from './placing.ts'
 import { releaseWith } from './releases.ts'
-import { readPlaces } from './spread.ts'
+import { isSpread } from './spread.ts'
 
 export type Migrated = {
   /** The migrations whose schema this call has finished expanding. */
@@ -70,11 +70,11 @@ export async function migrate(
     const { runMigrations: migrateJobs } = await import('graphile-worker')
     await migrateJobs({ pgPool: pool })
     const { toContract } = await readSchemaState(db, { folder })
-    const isSpread = (await readPlaces(db)).size > 0
+    const isOnNodes = await isSpread(db)
     // New tables are empty, so programs that are running wait for nothing.
-    if (isSpread) await placeTables(client, db)
+    if (isOnNodes) await placeTables(client, db)
     // Older programs keep the rights that they need until then.
-    await applyGrants(client, app, { mayRevoke: toContract.length === 0, isSpread })
+    await applyGrants(client, app, { mayRevoke: toContract.length === 0, isSpread: isOnNodes })
     await makePartitions(db)
     return { applied: state.pending, contracted, toContract }
   })

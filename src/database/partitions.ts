@@ -1,6 +1,6 @@
-import { lanesOf, type Reader, sql } from './database.ts'
+import { type Reader, sql } from './database.ts'
 import { isLockTimeout } from './errors.ts'
-import { readPlaces } from './spread.ts'
+import { isSpread } from './spread.ts'
 
 /** The tables that are partitioned by the month of their ids. */
 const partitioned = ['events', 'ledger_transfers'] as const
@@ -29,8 +29,7 @@ export async function dropOldEvents(db: Reader, { writtenBefore }: { writtenBefo
 export async function defaultPartitionsInUse(db: Reader): Promise<string[]> {
   const names = partitioned.map(table => `${table}_default`)
   // By size, which needs no right to read the partition.
-  const isSpread = lanesOf(db) === 'partner' && (await readPlaces(db)).size > 0
-  const size = sql.raw(isSpread ? 'citus_relation_size' : 'pg_relation_size')
+  const size = sql.raw((await isSpread(db)) ? 'citus_relation_size' : 'pg_relation_size')
   const { rows } = await sql<{ name: string }>`
     select name from unnest(${names}::text[]) as name where ${size}(name::regclass) > 0`.execute(db)
   return rows.map(({ name }) => name)

@@ -18,6 +18,11 @@ export async function readPlaces(db: Reader): Promise<Places> {
   return new Map(rows.map(({ name, place }) => [name, place]))
 }
 
+/** Whether the tables are spread over the nodes of a distributed PostgreSQL. Lanes do not tell: one PostgreSQL can have a lane per partner too. */
+export async function isSpread(db: Reader): Promise<boolean> {
+  return (await readPlaces(db)).size > 0
+}
+
 /** The tables that are not where `midmonth distribute` puts them. */
 export function misplacedIn(places: Places): string[] {
   return Object.entries(tablePlaces).flatMap(([table, place]) =>

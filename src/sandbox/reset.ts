@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { lanesOf, sql, type Tx } from '../database/database.ts'
+import { sql, type Tx } from '../database/database.ts'
 import { brokenConstraint, isDeadlock, isLockTimeout } from '../database/errors.ts'
+import { isSpread } from '../database/spread.ts'
 import * as events from '../events/events.ts'
 import { problem } from '../kernel/errors.ts'
 import * as members from '../members/members.ts'
@@ -45,7 +46,7 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
       // First: attempts are recorded under the lock of their endpoint, and then update deliveries, which are deleted here.
       await webhooks.startAnew(tx, { partnerId })
       await lockAll(tx, partnerId)
-      if (lanesOf(tx) === 'partner') await resetOnNodes(tx, partnerId)
+      if (await isSpread(tx)) await resetOnNodes(tx, partnerId)
       await partners.resumePartner(tx, partnerId)
       await sql`select reset_sandbox_partner(${partnerId})`.execute(tx)
       await members.recount(tx, partnerId)

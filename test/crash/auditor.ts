@@ -242,8 +242,8 @@ async function read(databaseUrl: string) {
       payouts: (
         await all<SealedPayout>(
           `select p.reference, p.withdrawal_id, i.partner_id, i.member_id, i.account, k.payment_key
-             from payouts p join withdrawals w on w.id = p.withdrawal_id
-             join withdrawal_intents i on i.id = w.withdrawal_intent_id
+             from payouts p join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+             join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
              join member_keys k on k.partner_id = i.partner_id and k.member_id = i.member_id order by p.reference`,
         )
       ).map(payout => opened(payout, sealer)),
@@ -259,7 +259,7 @@ async function read(databaseUrl: string) {
                 count(*) filter (where r.outcome = 'returned')::integer as returned
            from simulated_bank_payments p left join payouts o on o.reference = p.reference
            left join simulated_bank_reports r on r.reference = p.reference
-          group by p.reference, o.withdrawal_id`,
+          group by p.reference, p.behaviour, p.amount, p.currency, o.withdrawal_id`,
       ),
     }
   } finally {

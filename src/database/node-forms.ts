@@ -154,14 +154,19 @@ const forms: readonly NodeForm[] = [
   {
     name: 'make_partition',
     change: 'make_partition: sets no statistics of a column',
-    edits: [["    execute format('alter table public.%I alter column data set statistics 0', name);\n", '']],
+    edits: [
+      [
+        "    execute format('alter table public.%I alter column data set statistics 0', name);\n",
+        '    -- The statistics of columns are left as they are.\n',
+      ],
+    ],
   },
   {
     name: 'make_partitions',
     change: 'make_partitions: looks at the default partition on all nodes',
     edits: [
       ['select from', 'select 1 from'],
-      [' limit 1) ', ') '],
+      ['d.id < $2 limit 1) ', 'd.id < $2) '],
     ],
   },
   {
@@ -170,7 +175,8 @@ const forms: readonly NodeForm[] = [
     edits: [
       ['pg_relation_size(c.oid)', 'citus_relation_size(c.oid)'],
       ['select from', 'select 1 from'],
-      [' limit 1) ', ') '],
+      ['f.last_position)) limit 1) ', 'f.last_position)) '],
+      ['e.id >= $1 limit 1) ', 'e.id >= $1) '],
     ],
   },
   {
@@ -246,7 +252,10 @@ const forms: readonly NodeForm[] = [
   },
 ]
 
-/** Lists the triggers and functions that still have to be made, replaced or removed. */
+/**
+ * Lists the triggers and functions that still have to be made, replaced or removed.
+ * @throws if a function has neither a text that is to be replaced nor what replaces it: a migration has changed it
+ */
 export async function formsToReplace(client: pg.ClientBase): Promise<DistributionStep[]> {
   const { rows } = await client.query<{ name: string; body: string | null; definition: string }>(
     `select proname as name, prosrc as body, pg_get_functiondef(oid) as definition from pg_proc
@@ -260,7 +269,11 @@ export async function formsToReplace(client: pg.ClientBase): Promise<Distributio
     if ('removal' in form) return present.has(name) ? [{ change, statement: form.removal }] : []
     const { body, definition = '' } = present.get(name) ?? {}
     if ('statement' in form) return bodyOf(form.statement) === body ? [] : [{ change, statement: form.statement }]
-    const statement = form.edits.reduce((text, [from, to]) => text.replaceAll(from, () => to), definition)
+    const statement = form.edits.reduce((text, [from, to]) => {
+      if (!text.includes(from) && !text.includes(to))
+        throw new Error(`${name} does not contain ${JSON.stringify(from)}`)
+      return text.replaceAll(from, () => to)
+    }, definition)
     return statement === definition ? [] : [{ change, statement }]
   })
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { connect } from '../../src/database/connect.ts'
@@ -77,6 +78,27 @@ test('a migration takes a new table to its place, and changed functions get the 
   await migrate(databases.db, databases.pool, app)
   expect(misplacedIn(await readPlaces(databases.db))).toEqual([])
   expect(await plan()).toEqual([])
+})
+
+test('the program deletes references of payouts only on a sandbox', async () => {
+  const program = new pg.Client({ host, user, database })
+  await program.connect()
+  try {
+    await databases.pool.query(`insert into installation (mode, created_at) values ('live', now())`)
+    await databases.pool.query(`insert into payout_references (reference, partner_id) values ('MM1', 'par_1')`)
+    const remove = `delete from payout_references where partner_id = 'par_1'`
+    await expect(program.query(remove)).rejects.toThrow('payout_references is append-only')
+    await databases.pool.query(`update installation set mode = 'sandbox'`)
+    expect((await program.query(remove)).rowCount).toBe(1)
+  } finally {
+    await program.end()
+  }
+})
+
+test('a function whose text for one PostgreSQL has changed is named, instead of being left without its form for nodes', async () => {
+  await databases.pool.query(`create or replace function make_partition(parent text, month date)
+    returns void language sql as ''`)
+  await expect(plan()).rejects.toThrow('make_partition does not contain "    execute format(')
 })
 
 /** On a new connection, which has the settings of the database. */

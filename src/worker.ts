@@ -133,9 +133,9 @@ const unscoped: ReadonlySet<TaskName> = new Set([
   'forget-user-sessions',
 ])
 
-// On Citus each partner is a scope, and a round for thousands must end within the minute. A scope has one statement at a time, and the five
-// slots of tasks share 20 connections.
-const scopesAtOnceMax = 5
+// On Citus each partner is a scope, and a round for thousands must end within the minute. A scope has one statement at a time, so the five
+// slots of tasks use at most 15 of the pool's 20 connections.
+const scopesAtOnceMax = 3
 
 /** Makes each task run once in each scope, with its clock; see `scopesOf`. */
 export function inEachScope(tasks: Partial<Tasks>): Partial<Tasks> {

@@ -68,7 +68,7 @@ ledgerCommand
       writeLine()
       writeLine(describe(seals, all === true))
       for (const [year, months] of Map.groupBy(seals.detached, ({ month }) => month.slice(0, 4)))
-        writeLine(describeDetached(year, months))
+        writeLine(describeDetached(year, { months, isWhole: all === true }))
       for (const { rule, disagreement } of checks) {
         writeLine(`${disagreement === null ? 'ok    ' : 'BROKEN'}  ${rule}`)
         if (disagreement === null) continue
@@ -86,10 +86,10 @@ function describe({ transfers, cycles, latestAt }: Seals, isWhole: boolean): str
   return `${sealed}; ${isWhole ? 'they were recomputed too' : 'only their sums were read (--all recomputes them)'}`
 }
 
-/** Names what was not read, and whose sums were. */
-function describeDetached(year: string, months: DetachedMonth[]): string {
+/** Names what was not read, and whether its sums were. */
+function describeDetached(year: string, { months, isWhole }: { months: DetachedMonth[]; isWhole: boolean }): string {
   const transfers = months.reduce((sum, month) => sum + month.transfers, 0n)
-  return `${year} is detached (${countOf(months.length, 'month')}, ${transfers} transfers): only its sums were read (ledger attach ${year} brings it back)`
+  return `${year} is detached (${countOf(months.length, 'month')}, ${transfers} transfers): ${isWhole ? 'only its sums were' : 'it was not'} read (ledger attach ${year} brings it back)`
 }
 
 const yearArgument = ['<year>', 'for example 2026, by UTC', whole({ min: 2000, max: 9999 })] as const

@@ -373,6 +373,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     float_references: 'sums what the operator has taken out',
     partners: 'locks the partner whose invoices change',
     tiers: 'knows a partner’s currencies by the tiers',
+    tier_versions: 'knows by the tiers whose fees an employer pays',
     withdrawal_intents: 'sums the fees of a month by tier in one statement',
     ledger_balances: 'decides for all members of a settlement in one statement what it covers of their fees',
     ledger_transfers: 'decides for all members of a settlement in one statement what it covers of their fees',

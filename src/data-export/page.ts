@@ -18,7 +18,7 @@ const style =
 /** The export as a page that a person can read, save and print: without scripts and links. */
 export async function* pageOf(sections: readonly Section[]): AsyncGenerator<string> {
   const values = Object.fromEntries(sections.flatMap(each => ('value' in each ? [[each.name, each.value]] : [])))
-  yield `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Your data</title><style>${style}</style></head><body><h1>Your data</h1><p>Held for ${escaped(words(values.employer))}, as of ${words(values.generatedAt)}. Times are in UTC.${values.statementSince === null ? '' : ` Pay cycles and the statement begin on ${words(values.statementSince)}; ask for what is older.`}</p>`
+  yield `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Your data</title><style>${style}</style></head><body><h1>Your data</h1><p>Held for ${escaped(words(values.employer))}, as of ${words(values.generatedAt)}. Times are in UTC.${values.statementSince === null ? '' : ` Pay cycles and the statement begin on ${words(values.statementSince)}; ask your employer for older entries.`}</p>`
   for (const section of sections) {
     const [title, about] = titles[section.name] ?? []
     if (title === undefined || about === undefined) continue

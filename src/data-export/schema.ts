@@ -32,7 +32,7 @@ export const DataExport = namedObject('MemberDataExport', {
   }),
   statementSince: nullable(
     Instant,
-    'Pay cycles and the statement begin here, because the operator has archived the transfers before; null if they are complete.',
+    'Start of the statement and pay cycles, if earlier transfers are detached; null if complete. Pay cycles that began before are left out.',
   ),
   payCycles: Type.Array(
     namedObject('ExportedPayCycle', {

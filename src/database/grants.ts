@@ -147,12 +147,12 @@ function appGrants({ name }: AppRole, session: Session, { mayRevoke, isSpread }:
       .filter(table => table !== 'graphile_worker.migrations')
       .map(table => `grant insert, update, delete on ${table} to ${role}`),
     `grant execute on all functions in schema graphile_worker to ${role}`,
-    ...(session.hasDetached ? readsDetached(name) : []),
+    ...(session.hasDetached ? detachedGrants(name) : []),
   ]
 }
 
 /** Lets the program read the sums of detached transfers. */
-export const readsDetached = (appRole: string) => [
+export const detachedGrants = (appRole: string) => [
   `grant usage on schema detached to ${pg.escapeIdentifier(appRole)}`,
   `grant select on detached.months, detached.member_sums, detached.payment_sums to ${pg.escapeIdentifier(appRole)}`,
 ]

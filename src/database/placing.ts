@@ -78,6 +78,9 @@ async function findObstacles(client: pg.ClientBase, db: Db): Promise<string[]> {
     [settings.map(([name]) => name), settings.map(([, wanted]) => wanted)],
   )
   return [
+    ...((await hasDetached(client))
+      ? ['Transfers are detached: attach their years first, with midmonth ledger attach']
+      : []),
     ...(nodes.rows.some(({ isCoordinator }) => isCoordinator)
       ? []
       : ['The coordinator is not among the nodes: run select citus_set_coordinator_host(…) with its address']),
@@ -90,6 +93,11 @@ async function findObstacles(client: pg.ClientBase, db: Db): Promise<string[]> {
       return `${name} must be ${wanted}, since ${reason}: run alter database ${database} set ${name} = ${wanted} on ${at.join(' and ')}`
     }),
   ]
+}
+
+async function hasDetached(client: pg.ClientBase): Promise<boolean> {
+  const { rows } = await client.query<object>(`select where to_regclass('detached.months') is not null`)
+  return rows.length > 0 && (await client.query('select from detached.months limit 1')).rows.length > 0
 }
 
 type ForeignKey = { name: string; table: string; target: string }

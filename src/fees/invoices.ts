@@ -2,8 +2,8 @@ import { type Columns, type Page, type Reader, sql, type Tx } from '../database/
 import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { type Currency, inWords } from '../kernel/money.ts'
-import { addDays, type Day, dayIn } from '../kernel/time.ts'
-import { describeDetached, detachedUntil } from '../ledger/detached.ts'
+import { addDays, type Day, dayIn, startOfDay } from '../kernel/time.ts'
+import { describeDetached, detachedUntil, firstWholeDay } from '../ledger/detached.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { daysOf, instantsOf, listLines } from './statement.ts'
 
@@ -34,7 +34,7 @@ export function numberInWords({ partnerId, number }: { partnerId: string; number
  * Issues the invoice for all unbilled employers' fees of a partner, up to the end of a month or until now. Fees that have been
  * given back are set off.
  * @param month '2026-03', which must be over; undefined for all fees until now
- * @throws Problem `NotFound`; `Conflict` if the month is not over, there is nothing to bill, or transfers of the days are detached
+ * @throws Problem `NotFound`; `Conflict` if the month is not over, or there is nothing to bill
  */
 export async function issue(
   tx: Tx,
@@ -46,7 +46,7 @@ export async function issue(
   if (month !== undefined && lastDay >= today)
     throw conflict(`${month} is not over yet; leave out the month to bill all fees until now`)
   const lines = await listUnbilled(tx, { partnerId, currency, timeZone, lastDay })
-  const sum = lines.reduce((total, { fees, feesGivenBack }) => total + fees - feesGivenBack, 0n)
+  const sum = sumOf(lines)
   const [first] = lines
   if (first === undefined) throw conflict(`No fees in ${currency} are left to bill until ${lastDay}`)
   if (sum <= 0n)
@@ -74,8 +74,9 @@ export async function issue(
 // Fees of a day are complete soon after it: a withdrawal that is decided before midnight is committed within minutes.
 const daysLate = 2
 
+/** The fees that no invoice bills, without those of the time whose transfers are detached: a year is detached once they are invoiced. */
 async function listUnbilled(
-  tx: Tx,
+  tx: Reader,
   { partnerId, currency, timeZone, lastDay }: { partnerId: string; currency: Currency; timeZone: string; lastDay: Day },
 ): Promise<InvoiceLine[]> {
   const { rows } = await sql<{ through: Day | null; begins: Day | null }>`
@@ -86,11 +87,12 @@ async function listUnbilled(
              where partner_id = ${partnerId} and employer_fee > 0 order by id limit 1) as begins`.execute(tx)
   const { through = null, begins = null } = rows[0] ?? {}
   if (begins === null) return []
-  const firstDay = addDays(through ?? begins, -daysLate)
+  const until = await detachedUntil(tx)
+  const attachedSince = until === null ? '' : firstWholeDay(timeZone, until)
+  const unbilledSince = addDays(through ?? begins, -daysLate)
+  const firstDay = unbilledSince < attachedSince ? attachedSince : unbilledSince
   if (firstDay > lastDay) return []
   const span = instantsOf(timeZone, { first: firstDay, last: lastDay })
-  const until = await detachedUntil(tx)
-  if (until !== null && span.from < until) throw conflict(describeDetached(span.from, until))
   const charged = await listLines(tx, { partnerId, ...span })
   const billed = await sql<InvoiceLine>`
     select l.day::text, l.tier, l.withdrawals, l.fees, l.given_back, l.fees_given_back
@@ -116,6 +118,25 @@ async function listUnbilled(
     .filter(({ fees, feesGivenBack }) => fees !== 0n || feesGivenBack !== 0n)
     .sort((a, b) => (a.day === b.day ? (a.tier < b.tier ? -1 : 1) : a.day < b.day ? -1 : 1))
 }
+
+/** The partners whose fees from before an instant are not invoiced, in an order. Fees of the day that the instant is in count too. */
+export async function listUninvoiced(db: Reader, before: Date): Promise<string[]> {
+  const { rows } = await sql<{ partnerId: string; timeZone: string; currency: Currency }>`
+    select distinct t.partner_id, p.time_zone, t.currency
+      from tiers t
+      join tier_versions v on v.partner_id = t.partner_id and v.tier = t.name and v.fee_payer = 'employer'
+      join partners p on p.id = t.partner_id
+     order by 1, 3`.execute(db)
+  const uninvoiced = new Set<string>()
+  for (const of of rows) {
+    const lines = await listUnbilled(db, { ...of, lastDay: addDays(firstWholeDay(of.timeZone, before), -1) })
+    if (sumOf(lines) !== 0n) uninvoiced.add(of.partnerId)
+  }
+  return [...uninvoiced]
+}
+
+const sumOf = (lines: InvoiceLine[]) =>
+  lines.reduce((total, { fees, feesGivenBack }) => total + fees - feesGivenBack, 0n)
 
 /** How an invoice was paid: the reference of the transfer, and the day on which it arrived. */
 export type InvoicePayment = { reference: string; paidOn: Day }
@@ -158,12 +179,14 @@ export async function reopen(tx: Tx, { partnerId, invoiceId, now }: OfInvoice & 
 
 /**
  * Makes an invoice void, so that the next one bills its fees.
- * @throws Problem `NotFound`; `Conflict` if it is not open, or not the latest one in its currency
+ * @throws Problem `NotFound`; `Conflict` if it is not open, not the latest one in its currency, or transfers of its days are detached
  */
 export async function makeVoid(tx: Tx, { partnerId, invoiceId, now }: OfInvoice & { now: Date }): Promise<Invoice> {
-  await lockPartner(tx, partnerId)
+  const timeZone = await lockPartner(tx, partnerId)
   const invoice = await find(tx, { partnerId, invoiceId })
   requireStatus(invoice, 'open')
+  const detached = await describeDetached(tx, startOfDay(timeZone, invoice.firstDay), timeZone)
+  if (detached !== null) throw conflict(detached)
   const later = await tx
     .selectFrom('invoices')
     .select(['partnerId', 'number'])

@@ -52,7 +52,7 @@ export async function readStatement(
   { partnerId, timeZone, month }: { partnerId: string; timeZone: string; month: string },
 ): Promise<FeeStatement> {
   const span = { partnerId, ...instantsOf(timeZone, daysOf(month)) }
-  await requireAttached(db, span.from, { path: 'month' })
+  await requireAttached(db, span.from, { path: 'month', timeZone })
   const lines = await listLines(db, span)
   const { rows } = await sql<{ currency: Currency; collected: bigint }>`
     select currency, sum(case when credit = 'revenue' then amount else -amount end)::bigint as collected

@@ -1,7 +1,7 @@
 import { type Reader, sql } from '../database/database.ts'
 import { problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
-import type { Day } from '../kernel/time.ts'
+import { addDays, type Day, dayIn, startOfDay } from '../kernel/time.ts'
 
 // Months of transfers that an operator has detached (docs/operations/detached-years.md). Their schema exists once there are some.
 
@@ -24,7 +24,11 @@ async function hasDetached(db: Reader): Promise<boolean> {
 
 /** The end of the detached months. Null if no transfers are detached. */
 export async function detachedUntil(db: Reader): Promise<Date | null> {
-  const last = (await listDetached(db)).at(-1)?.month
+  return endOf(await listDetached(db))
+}
+
+function endOf(months: DetachedMonth[]): Date | null {
+  const last = months.at(-1)?.month
   if (last === undefined) return null
   const [year = 0, month = 0] = last.split('-').map(Number)
   return new Date(Date.UTC(year, month))
@@ -33,16 +37,34 @@ export async function detachedUntil(db: Reader): Promise<Date | null> {
 /**
  * Refuses to read transfers since an instant if some of them are detached.
  * @param path the query parameter that asks for them
+ * @param timeZone of the days that are asked for
  * @throws Problem `QueryValidation`
  */
-export async function requireAttached(db: Reader, since: Date, { path }: { path: string }): Promise<void> {
-  const until = await detachedUntil(db)
-  if (until !== null && since < until) throw problem('QueryValidation', describeDetached(since, until), { path })
+export async function requireAttached(
+  db: Reader,
+  since: Date,
+  { path, timeZone = 'UTC' }: { path: string; timeZone?: string },
+): Promise<void> {
+  const missing = await describeDetached(db, since, timeZone)
+  if (missing !== null) throw problem('QueryValidation', missing, { path })
 }
 
-/** Says that transfers of the time since an instant are detached, and how they come back. */
-export function describeDetached(since: Date, until: Date): string {
-  return `The transfers before ${until.toISOString().slice(0, 10)} are detached; the operator can attach them again, with midmonth ledger attach ${since.getUTCFullYear()}`
+/** Says which transfers since an instant are detached, and how they are attached again. Null if none are. */
+export async function describeDetached(db: Reader, since: Date, timeZone: string): Promise<string | null> {
+  const months = await listDetached(db)
+  const until = endOf(months)
+  if (until === null || since >= until) return null
+  const whole = firstWholeDay(timeZone, until)
+  const ofDay = startOfDay(timeZone, whole) > until ? `, with a part of ${addDays(whole, -1)} in ${timeZone}` : ''
+  const years = new Set(months.map(({ month }) => Number(month.slice(0, 4))))
+  const newestFirst = [...years].filter(year => year >= since.getUTCFullYear()).reverse()
+  return `The transfers before ${until.toISOString().slice(0, 10)} are detached${ofDay}; the operator can attach them again, with midmonth ledger attach ${newestFirst.join(', then ')}`
+}
+
+/** The first day of a time zone that begins at or after an instant. */
+export function firstWholeDay(timeZone: string, since: Date): Day {
+  const day = dayIn(timeZone, since)
+  return startOfDay(timeZone, day) < since ? addDays(day, 1) : day
 }
 
 /** What a member had available and owed at the end of the detached months; zero without such transfers. */

@@ -2,7 +2,7 @@ import { type Cursor, newestFirst, readingOrder, unknownCursor } from '../databa
 import { type Page, type Reader, sql } from '../database/database.ts'
 import { plannedOnce } from '../database/lease.ts'
 import type { Currency } from '../kernel/money.ts'
-import { detachedBalance, requireAttached } from '../ledger/detached.ts'
+import { detachedBalance, detachedUntil, requireAttached } from '../ledger/detached.ts'
 
 /** The amount that a member can withdraw, and the amount that a correction took beyond it; in minor units. */
 type MemberBalance = { available: bigint; owed: bigint }
@@ -42,18 +42,19 @@ type CycleSum = {
   owed: bigint
 }
 
-/** How much a member's balances changed in each pay cycle, by reason, oldest first. */
+/** How much a member's balances changed in each pay cycle, by reason, oldest first. Leaves out cycles with detached transfers. */
 export async function listCycleSums(
   db: Reader,
   { partnerId, memberId }: Omit<Account, 'currency'>,
 ): Promise<CycleSum[]> {
+  const wholeSince = (await detachedUntil(db)) ?? new Date(0)
   const { rows } = await sql<CycleSum>`
     select c.id as pay_cycle_id, c.start_date, c.end_date, t.currency, t.reason,
            sum(case when t.credit = 'member_available' then t.amount when t.debit = 'member_available' then -t.amount else 0 end)::bigint as available,
            sum(case when t.debit = 'member_owed' then t.amount when t.credit = 'member_owed' then -t.amount else 0 end)::bigint as owed
       from ledger_transfers t
       join pay_cycles c on c.partner_id = t.partner_id and c.id = t.pay_cycle_id
-     where t.partner_id = ${partnerId} and t.member_id = ${memberId}
+     where t.partner_id = ${partnerId} and t.member_id = ${memberId} and c.created_at >= ${wholeSince}
        and (t.debit in ('member_available', 'member_owed') or t.credit in ('member_available', 'member_owed'))
      group by c.id, c.start_date, c.end_date, t.currency, t.reason
      order by c.start_date, t.currency, t.reason`.execute(db)

@@ -7,7 +7,9 @@ import { claimingAt } from '../../test/payouts/claims.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { type Db, sql, type Tx } from '../database/database.ts'
-import { listDetached } from '../ledger/detached.ts'
+import * as invoices from '../fees/invoices.ts'
+import { firstId } from '../kernel/ids.ts'
+import { describeDetached, listDetached } from '../ledger/detached.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import { attach, detachMonth, planDetaching } from './detaching.ts'
 import { auditTasks } from './tasks.ts'
@@ -24,7 +26,7 @@ beforeAll(async () => {
   for (const month of ['2024-11-01', '2024-12-01', '2025-01-01', '2025-02-01'])
     await sql`select make_partition('ledger_transfers', ${month}::date)`.execute(harness.ownerDb)
   ann = await harness.addMember()
-  bob = await harness.addMember()
+  bob = await harness.addMember({ tier: 'Gold' })
   await live()
   await close('2024-12-02')
   late = await live()
@@ -80,6 +82,29 @@ async function settleAll(): Promise<void> {
   }
 }
 
+const invoice = (month: string) =>
+  inTx(tx => invoices.issue(tx, { partnerId: partnerId(), currency: 'GBP', month, now: harness.clock.now() }))
+
+/** Lets the owner change something for as long as the work runs. */
+async function whileChanged(
+  change: ReturnType<typeof sql>,
+  work: (tx: Tx) => Promise<void>,
+  table = 'public.ledger_transfers',
+): Promise<void> {
+  const undone = new Error('undone')
+  await harness.ownerDb
+    .transaction()
+    .execute(async tx => {
+      await sql`alter table ${sql.table(table)} disable trigger user`.execute(tx)
+      expect((await change.execute(tx)).numAffectedRows).toBeGreaterThan(0n)
+      await work(tx)
+      throw undone
+    })
+    .catch(error => {
+      if (error !== undone) throw error
+    })
+}
+
 const plan = (year: number) => planDetaching(harness.ownerDb, { year, now: harness.clock.now() })
 const record = async () => undefined
 
@@ -112,10 +137,11 @@ test('a year is refused while it is not over, not settled and sealed, or somethi
   await expect(plan(2025)).rejects.toThrow('2025 is not over: only whole past years are detached')
   await expect(plan(2019)).rejects.toThrow('There are no transfers of 2019')
   const inWay = await plan(2024).catch((error: Error) => error.message.split('\n'))
-  const named = `Acme Couriers (${partnerId()}) has, from before the end of 2024:`
+  const ofPartner = `from before the end of 2024: Acme Couriers (${partnerId()})`
   expect(inWay).toEqual([
-    `${named} pay cycles that are not settled and sealed (2)`,
-    `${named} withdrawals that are not finished (2)`,
+    `Fees of employers that are not invoiced ${ofPartner} (1)`,
+    `Pay cycles that are not settled and sealed ${ofPartner} (2)`,
+    `Withdrawals that are not finished ${ofPartner} (2)`,
   ])
   await settleAll()
   const { rows } = await sql<{ id: string }>`
@@ -124,13 +150,39 @@ test('a year is refused while it is not over, not settled and sealed, or somethi
   await harness.pool.query(
     `insert into payout_exceptions (id, rail, kind, fingerprint, reason, opened_at) values ('px_1', 'bank', 'unmatched', 'f', 'Unknown', '2024-12-30')`,
   )
-  await expect(plan(2024)).rejects.toThrow('Payouts has, from before the end of 2024: open payout exceptions (1)')
+  await expect(plan(2024)).rejects.toThrow(
+    `Fees of employers that are not invoiced ${ofPartner} (1)\nOpen payout exceptions from before the end of 2024: no partner (1)`,
+  )
+  await invoice('2024-12')
   await harness.ownerDb.transaction().execute(async tx => {
     await sql`alter table payout_exceptions disable trigger user`.execute(tx)
     await sql`delete from payout_exceptions`.execute(tx)
     await sql`alter table payout_exceptions enable trigger user`.execute(tx)
   })
   expect(await plan(2024)).toEqual(['2024-11-01', '2024-12-01'])
+})
+
+test('a year is refused in a sandbox, and while a transfer of its time is in the default partition', async () => {
+  const now = harness.clock.now()
+  await whileChanged(
+    sql`update installation set mode = 'sandbox'`,
+    async tx => {
+      await expect(planDetaching(tx, { year: 2024, now })).rejects.toThrow(
+        'The transfers of a sandbox are not detached',
+      )
+    },
+    'public.installation',
+  )
+  const early = firstId('transfer', new Date('2024-10-10T00:00:00Z'))
+  const misplaced = sql`
+    insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, created_at)
+    select partner_id, ${early} || substr(id, ${early.length + 1}), movement_id, reason, debit, credit, amount, currency, created_at
+      from ledger_transfers where member_id is null limit 1`
+  await whileChanged(misplaced, async tx => {
+    await expect(planDetaching(tx, { year: 2024, now })).rejects.toThrow(
+      `Transfers in the default partition from before the end of 2024: Acme Couriers (${partnerId()}) (1)`,
+    )
+  })
 })
 
 test('a transfer that is not sealed keeps its month attached', async () => {
@@ -171,34 +223,35 @@ test('a payment of a detached time that comes back is booked, and the books agre
 })
 
 test('what is attached is still verified whole, and a change of a detached transfer or of its sums is found', async () => {
-  const brokenAfter = async (change: ReturnType<typeof sql>, table = 'public.ledger_transfers') => {
-    const undone = new Error('undone')
-    let found = agreed as Awaited<ReturnType<typeof brokenIn>>
-    await harness.ownerDb
-      .transaction()
-      .execute(async tx => {
-        await sql`alter table ${sql.table(table)} disable trigger user`.execute(tx)
-        expect((await change.execute(tx)).numAffectedRows).toBeGreaterThan(0n)
-        found = await brokenIn(tx)
-        throw undone
-      })
-      .catch(error => {
-        if (error !== undone) throw error
-      })
-    return found
-  }
   const sealed = sql`created_at < '2025-02-01' and member_id = ${ann}`
-  for (const change of [
-    sql`update ledger_transfers set amount = amount + 1 where ${sealed} and reason = 'withdrawal.held'`,
-    sql`delete from ledger_transfers where id = (select max(id) from ledger_transfers where ${sealed})`,
-    sql`update ledger_transfers set member_sequence = member_sequence + 1000 where ${sealed}`,
-    sql`update ledger_transfers set amount = amount + 1 where reason = 'withdrawal.paid' and created_at < '2025-02-01'`,
-    sql`update detached.member_sums set transfers = transfers + 1 where member_id = ${ann}`,
-    sql`update detached.member_sums set fees = fees + 1, earned_pay = earned_pay - 1 where member_id = ${ann}`,
-    sql`delete from detached.member_sums where member_id = ${bob}`,
-    sql`update detached.payment_sums set amount = amount + 1`,
-  ])
-    expect((await brokenAfter(change)).byAll).not.toEqual([])
+  const changes: [ReturnType<typeof sql>, string[]][] = [
+    [
+      sql`update ledger_transfers set amount = amount + 1 where ${sealed} and reason = 'withdrawal.held'`,
+      ['withdrawals', 'fee statements', 'seals'],
+    ],
+    [
+      sql`delete from ledger_transfers where id = (select max(id) from ledger_transfers where ${sealed})`,
+      ['withdrawals', 'fees of members', 'fee statements', 'seals'],
+    ],
+    [
+      sql`update ledger_transfers set member_sequence = member_sequence + 1000 where ${sealed}`,
+      ['closed cycles', 'member order', 'seals'],
+    ],
+    [
+      sql`update ledger_transfers set amount = amount + 1 where reason = 'withdrawal.paid' and created_at < '2025-02-01'`,
+      ['withdrawals', 'seals'],
+    ],
+    [sql`update detached.member_sums set transfers = transfers + 1 where member_id = ${ann}`, ['seals']],
+    [
+      sql`update detached.member_sums set fees = fees + 1, earned_pay = earned_pay - 1 where member_id = ${ann}`,
+      ['seals'],
+    ],
+    [sql`delete from detached.member_sums where member_id = ${bob}`, ['seals']],
+    [sql`update detached.payment_sums set amount = amount + 1`, ['seals']],
+  ]
+  const found: string[][] = []
+  for (const [change] of changes) await whileChanged(change, async tx => void found.push((await brokenIn(tx)).byAll))
+  expect(found).toEqual(changes.map(([, rules]) => rules))
   await expect(
     sql`update detached.ledger_transfers_2024_11 set amount = 1`.execute(harness.ownerDb),
   ).rejects.toMatchObject({ constraint: 'append_only' })
@@ -264,7 +317,46 @@ test('reads of detached transfers work without them, or say that they are detach
   const operator = await harness.addOperator()
   for (const path of [`/partners/${partnerId()}/fee-statement?month=2024-12`, '/journal?from=2024-12-01&to=2024-12-31'])
     expect((await operator.call('GET', path)).body.issues[0].message).toBe(detached)
-  expect((await operator.call('GET', '/journal?from=2025-01-02&to=2025-01-31')).status).toBe(200)
+  expect((await operator.call('GET', '/journal?from=2025-01-01&to=2025-01-31')).status).toBe(200)
+  expect(exported.body.payCycles.map(({ startDate }: { startDate: string }) => startDate.slice(0, 4))).not.toContain(
+    '2024',
+  )
+})
+
+test('a day and a month that begin before the end of the detached time, in a zone east of UTC, are refused with that reason', async () => {
+  const operator = await harness.addOperator()
+  const setZone = (zone: string) => sql`update partners set time_zone = ${zone}`.execute(harness.ownerDb)
+  const { rows } = await sql<{ timeZone: string }>`select time_zone from partners`.execute(harness.db)
+  await setZone('Asia/Tokyo')
+  const messages = []
+  for (const path of [`/partners/${partnerId()}/fee-statement?month=2025-01`, '/journal?from=2025-01-01&to=2025-01-31'])
+    messages.push((await operator.call('GET', path)).body.issues[0].message)
+  const { status } = await operator.call('GET', '/journal?from=2025-01-02&to=2025-01-31')
+  await setZone(rows[0]?.timeZone ?? '')
+  expect(messages).toEqual(
+    Array(2).fill(
+      'The transfers before 2025-01-01 are detached, with a part of 2025-01-01 in Asia/Tokyo; the operator can attach them again, with midmonth ledger attach 2024',
+    ),
+  )
+  expect(status).toBe(200)
+})
+
+test('the years to attach are named from the latest, which is attached first', async () => {
+  const second = sql`insert into detached.months values ('2025-01-01', 1, now()), ('2025-02-01', 1, now())`
+  await whileChanged(second, async tx => {
+    const found = await describeDetached(tx, new Date('2024-12-01T00:00:00Z'), 'UTC')
+    expect(found).toMatch(/ledger attach 2025, then 2024$/)
+  })
+})
+
+test('fees after a detached year are invoiced, and an invoice of that year stays as it is', async () => {
+  const { rows } = await sql<{ id: string }>`select id from invoices`.execute(harness.db)
+  const [issued] = rows
+  const invoiceId = issued?.id ?? ''
+  await expect(
+    inTx(tx => invoices.makeVoid(tx, { partnerId: partnerId(), invoiceId, now: harness.clock.now() })),
+  ).rejects.toThrow('The transfers before 2025-01-01 are detached')
+  expect(await invoice('2025-01')).toMatchObject({ number: 2, firstDay: '2025-01-02', sum: 50n })
 })
 
 test('a year that was changed while it was detached is not attached, and one that is whole brings its transfers back', async () => {
@@ -275,6 +367,20 @@ test('a year that was changed while it was detached is not attached, and one tha
     'detached.ledger_transfers_2024_12 does not exist: restore it from your dump first',
   )
   await sql`alter table detached.moved rename to ledger_transfers_2024_12`.execute(ownerDb)
+  await sql`insert into detached.months values ('2025-01-01', 1, now())`.execute(ownerDb)
+  await expect(attach(ownerDb, { year: 2024, record })).rejects.toThrow(
+    'Transfers of 2025 are detached: attach that year first',
+  )
+  await sql`delete from detached.months where month = '2025-01-01'`.execute(ownerDb)
+  const recount = (change: number) =>
+    sql`update detached.months set transfers = transfers + ${change}::integer where month = '2024-11-01'`.execute(
+      ownerDb,
+    )
+  await recount(1)
+  await expect(attach(ownerDb, { year: 2024, record })).rejects.toThrow(
+    /^detached.ledger_transfers_2024_11 has \d+ transfers of the \d+ that were detached$/,
+  )
+  await recount(-1)
   await expect(attach(ownerDb, { year: 2024, record: kill })).rejects.toThrow(
     /^(Connection terminated|terminating connection)/,
   )
@@ -296,7 +402,7 @@ test('the command says what is in the way and what it would do, and does it with
   const early = await ledger('detach', '2025')
   expect(early.code).not.toBe(0)
   expect(early.stderr).toMatch(
-    /^midmonth: Transfers of 2024 are not detached: detach that year first\nAcme Couriers \(par_/,
+    /^midmonth: Transfers of 2024 are not detached: detach that year first\nFees of employers that are not invoiced from before the end of 2025: Acme Couriers \(par_/,
   )
   expect((await ledger('detach', '2024')).stdout).toContain(
     '2 months of 2024 can be detached: 2024-11, 2024-12.\nNothing was changed.',
@@ -310,8 +416,12 @@ test('the command says what is in the way and what it would do, and does it with
   for (const all of [[], ['--all']]) {
     const { code, stdout } = await ledger('verify', ...all)
     expect(code).toBe(0)
+    const read = all.length === 0 ? 'it was not read' : 'only its sums were read'
     expect(stdout).toMatch(
-      /^2024 is detached \(2 months, \d+ transfers\): only its sums were read \(ledger attach 2024 brings it back\)$/m,
+      new RegExp(
+        `^2024 is detached \\(2 months, \\d+ transfers\\): ${read} \\(ledger attach 2024 brings it back\\)$`,
+        'm',
+      ),
     )
   }
   expect((await ledger('attach', '2024')).stdout).toContain('The transfers of 2024 are attached.')

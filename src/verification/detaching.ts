@@ -1,10 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
-import { readsDetached } from '../database/grants.ts'
+import { detachedGrants } from '../database/grants.ts'
 import { lockByName } from '../database/named-locks.ts'
+import { readColumns } from '../database/read-columns.ts'
 import { readPlaces } from '../database/spread.ts'
+import { listUninvoiced } from '../fees/invoices.ts'
 import { firstId } from '../kernel/ids.ts'
+import { snakeCase } from '../kernel/text.ts'
 import type { Day } from '../kernel/time.ts'
 import { listDetached } from '../ledger/detached.ts'
 import { sealedAccounts } from './rules.ts'
@@ -21,10 +24,9 @@ const limits = {
 }
 
 const columns = sql.join(
-  [
-    ...['partner_id', 'id', 'movement_id', 'reason', 'debit', 'credit', 'amount', 'currency', 'member_id'],
-    ...['pay_cycle_id', 'member_sequence', 'created_at'],
-  ].map(name => sql.ref(name)),
+  readColumns
+    .filter(([table]) => table === 'ledgerTransfers')
+    .flatMap(([, names]) => names.map(name => sql.ref(snakeCase(name)))),
 )
 const accounts = sql.join(sealedAccounts.map(account => sql.ref(account)))
 
@@ -34,7 +36,7 @@ const accounts = sql.join(sealedAccounts.map(account => sql.ref(account)))
  */
 export async function planDetaching(db: Reader, { year, now }: { year: number; now: Date }): Promise<Day[]> {
   const end = new Date(Date.UTC(year + 1, 0))
-  if ((await readPlaces(db)).size > 0) throw new Error('Transfers that are spread over nodes cannot be detached')
+  await requireOneDatabase(db)
   if (now < end) throw new Error(`${year} is not over: only whole past years are detached`)
   const detached = (await listDetached(db)).map(({ month }) => month)
   const attached = (await listMonths(db)).filter(month => !detached.includes(month))
@@ -50,10 +52,15 @@ export async function planDetaching(db: Reader, { year, now }: { year: number; n
     ...(earlier[0] === undefined
       ? []
       : [`Transfers of ${yearOf(earlier[0])} are not detached: detach that year first`]),
-    ...(await findOpen(db, { year, end })),
+    ...(await findObstacles(db, { year, end })),
   ]
   if (obstacles.length > 0) throw new Error(obstacles.join('\n'))
   return months
+}
+
+async function requireOneDatabase(db: Reader): Promise<void> {
+  if ((await readPlaces(db)).size > 0)
+    throw new Error('Transfers that are spread over nodes are neither detached nor attached')
 }
 
 /** The months with an own partition of transfers. */
@@ -79,37 +86,48 @@ async function idsOf(tx: Tx, month: Day): Promise<{ first: string; next: string 
   return ids
 }
 
-/** Names what is open in the books of the time until the end of a year, so that a later transfer could belong to that time. */
-async function findOpen(db: Reader, { year, end }: { year: number; end: Date }): Promise<string[]> {
-  const { rows } = await sql<{ partner: string | null; fault: string; count: number }>`
-    select coalesce(p.name || ' (' || p.id || ')', 'Payouts') as partner, fault, count(*)::integer as count
-      from (select c.partner_id, 'pay cycles that are not settled and sealed' as fault
+/** Names the obstacles to detaching the time until the end of a year: open matters, whose later transfers could belong to that time. */
+async function findObstacles(db: Reader, { year, end }: { year: number; end: Date }): Promise<string[]> {
+  type Open = { partner: string | null; obstacle: string; count: number }
+  const { rows } = await sql<Open>`
+    select p.name || ' (' || p.id || ')' as partner, obstacle, count(*)::integer as count
+      from (select c.partner_id, 'Pay cycles that are not settled and sealed' as obstacle
               from pay_cycles c
               left join ledger_seals s on s.partner_id = c.partner_id and s.pay_cycle_id = c.id
              where c.created_at < ${end} and (c.settled_at is null or s.sealed_at is null)
                and exists (select from ledger_transfers t
                             where t.partner_id = c.partner_id and t.pay_cycle_id = c.id and (t.debit = 'earned_pay' or t.credit = 'earned_pay'))
              union all
-            select d.partner_id, 'settlements whose money has not arrived'
+            select d.partner_id, 'Settlements whose money has not arrived'
               from settlement_dues d join pay_cycles c on c.partner_id = d.partner_id and c.id = d.pay_cycle_id
              where c.created_at < ${end} and d.received <> d.amount
              union all
-            select partner_id, 'withdrawals that are not finished' from unpaid_withdrawals
+            select partner_id, 'Withdrawals that are not finished' from unpaid_withdrawals
              where due_at is not null and withdrawal_id < ${firstId('withdrawal', end)}
              union all
-            select partner_id, 'open payout exceptions' from payout_exceptions
+            select partner_id, 'Open payout exceptions' from payout_exceptions
              where closed_at is null and (opened_at < ${end} or withdrawal_id < ${firstId('withdrawal', end)})
              union all
-            select p.id, 'transfers of that time in the default partition'
+            select p.id, 'Transfers in the default partition'
               from partners p
              cross join lateral (select from ledger_transfers_default t where t.partner_id = p.id and t.id < ${firstId('transfer', end)} limit 1) t
+             union all
+            select partner_id, 'Fees of employers that are not invoiced'
+              from unnest(${await listUninvoiced(db, end)}::text[]) as uninvoiced (partner_id)
            ) o left join partners p on p.id = o.partner_id
-     group by p.id, p.name, fault order by fault, p.id limit ${limits.namedMax}`.execute(db)
+     group by p.id, p.name, obstacle order by obstacle, p.id`.execute(db)
   const { rows: installation } = await sql<{ mode: string }>`select mode from installation`.execute(db)
+  const unnamed = rows.length - limits.namedMax
   return [
     // A partner of a sandbox can be reset, which deletes its transfers.
     ...(installation[0]?.mode === 'live' ? [] : ['The transfers of a sandbox are not detached']),
-    ...rows.map(({ partner, fault, count }) => `${partner} has, from before the end of ${year}: ${fault} (${count})`),
+    ...rows
+      .slice(0, limits.namedMax)
+      .map(
+        ({ partner, obstacle, count }) =>
+          `${obstacle} from before the end of ${year}: ${partner ?? 'no partner'} (${count})`,
+      ),
+    ...(unnamed > 0 ? [`and ${unnamed} more`] : []),
   ]
 }
 
@@ -171,7 +189,7 @@ async function createSchema(tx: Tx, appRole: string): Promise<void> {
     sql`create table if not exists detached.payment_sums (
       year integer not null, partner_id id not null, pay_cycle_id id not null, currency currency not null, amount bigint not null,
       primary key (partner_id, pay_cycle_id, currency, year))`,
-    ...readsDetached(appRole).map(grant => sql.raw(grant)),
+    ...detachedGrants(appRole).map(grant => sql.raw(grant)),
   ])
     await statement.execute(tx)
 }
@@ -242,6 +260,7 @@ export async function attach(
   db: Db,
   { year, record }: { year: number; record: (tx: Tx) => Promise<void> },
 ): Promise<Day[]> {
+  await requireOneDatabase(db)
   const detached = (await listDetached(db)).map(({ month }) => month)
   const months = detached.filter(month => yearOf(month) === year)
   if (months.length === 0) throw new Error(`The transfers of ${year} are not detached`)
@@ -255,7 +274,7 @@ export async function attach(
     if (!(await listDetached(tx)).some(({ month }) => month === months[0])) return
     for (const month of months) {
       await sql`lock table ${sql.table(`public.${nameOf(month)}`)} in share mode`.execute(tx)
-      await bringBackKept(tx, nameOf(month))
+      await mergeKeptTransfers(tx, nameOf(month))
     }
     for (const sums of ['member_sums', 'payment_sums'])
       await sql`delete from ${sql.table(`detached.${sums}`)} where year = ${year}`.execute(tx)
@@ -290,7 +309,7 @@ async function prepareMonth(tx: Tx, month: Day): Promise<void> {
 }
 
 /** Adds what the clock of a process has written into a detached month, and refuses what has stayed but is no longer there. */
-async function bringBackKept(tx: Tx, name: string): Promise<void> {
+async function mergeKeptTransfers(tx: Tx, name: string): Promise<void> {
   const [kept, whole] = [sql.table(`public.${name}`), sql.table(`detached.${name}`)]
   await sql`
     insert into ${whole} (${columns}) select ${columns} from ${kept} k

@@ -38,7 +38,8 @@ export async function openJournal(
       path: 'to',
     })
   const partners = partnerId === undefined ? await listTimeZones(db) : [await findState(db, partnerId)]
-  for (const { timeZone } of partners) await requireAttached(db, startOfDay(timeZone, firstDay), { path: 'from' })
+  for (const { timeZone } of partners)
+    await requireAttached(db, startOfDay(timeZone, firstDay), { path: 'from', timeZone })
   return linesOf(readJournal(db, { partners, firstDay, lastDay }))
 }
 

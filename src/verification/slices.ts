@@ -1,7 +1,6 @@
 import type { RawBuilder } from 'kysely'
 import { lanesOf, type Reader, sql } from '../database/database.ts'
 import { firstId, type IdKind } from '../kernel/ids.ts'
-import { detachedUntil } from '../ledger/detached.ts'
 
 // Parts of the books that a rule is checked on. Each contains all rows that the rule compares with each other: all of a member, of a
 // movement or of a pay cycle.
@@ -161,13 +160,16 @@ const partnersOfTransfers = (db: Reader) =>
  */
 export async function unsealedSpans(
   db: Reader,
-  { partnerId, ignoresTimes = false }: { partnerId?: string; ignoresTimes?: boolean },
+  {
+    partnerId,
+    detachedUntil,
+    ignoresTimes = false,
+  }: { partnerId?: string; detachedUntil: Date | null; ignoresTimes?: boolean },
 ): Promise<Span[]> {
-  const until = await detachedUntil(db)
   const { rows } = await sql<Omit<Span, 'to'>>`
     with ${lanesOf(db) === 'partner' ? sql`` : sql`recursive`} named as (${partnersOfTransfers(db)}), newest as (
       -- Also partners that do not exist: nothing but a transfer would name them.
-      select p.id, greatest(case when not ${ignoresTimes} then max(s.unsealed_from) end, ${until}::timestamptz) as unsealed_from
+      select p.id, greatest(case when not ${ignoresTimes} then max(s.unsealed_from) end, ${detachedUntil}::timestamptz) as unsealed_from
         from (select id from partners union select id from named where id is not null) p
         left join ledger_seals s on s.partner_id = p.id and s.sealed_at is not null
        where ${partnerId ?? null}::text is null or p.id = ${partnerId ?? null}

@@ -50,7 +50,7 @@ export async function* verifyEach(db: Reader, { isWhole = false, ...whose }: Sco
       const until = await detachedUntil(db)
       const found = await walkPhase(db, phase, { due, isWhole, ...whose, detachedUntil: until })
       // A month that was detached or attached in the middle was read in part.
-      if (found.size === 0 || (await detachedUntil(db))?.getTime() === until?.getTime()) return { due, found }
+      if ((await detachedUntil(db))?.getTime() === until?.getTime()) return { due, found }
     }
   })
   for (const each of walking) each.catch(() => undefined)
@@ -228,7 +228,7 @@ export async function totals(db: Reader): Promise<AccountTotal[]> {
   const { rows } = await sql<AccountTotal>`
     with newer as (
       select partner_id, currency, debit, credit, sum(amount) as amount
-        from ${unsealed(await unsealedSpans(db, {}))} t group by partner_id, currency, debit, credit
+        from ${unsealed(await unsealedSpans(db, { detachedUntil: await detachedUntil(db) }))} t group by partner_id, currency, debit, credit
     )
     select partner_id, account, currency, sum(debits)::bigint as debits, sum(credits)::bigint as credits
       from (select partner_id, debit as account, currency, amount as debits, 0 as credits from newer

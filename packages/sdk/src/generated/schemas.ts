@@ -563,7 +563,7 @@ export type MemberDataExport = {
   /** The name of the partner, who decides why the data is processed. */
   employer: string
   profile: ExportedProfile
-  /** Pay cycles and the statement begin here, because the operator has archived the transfers before; null if they are complete. */
+  /** Start of the statement and pay cycles, if earlier transfers are detached; null if complete. Pay cycles that began before are left out. */
   statementSince: Instant | null
   /** The balances by pay cycle and reason, oldest first. */
   payCycles: ExportedPayCycle[]

@@ -7,6 +7,9 @@ import { midmonthHere } from '../program/program.ts'
 
 // Runs on the Citus of MIDMONTH_TEST_CITUS_URL only, with at least two nodes that take shards.
 
+// A move makes some hundreds of tables with their indexes and keys, which took a minute on a busy machine.
+const moveMsMax = 300_000
+
 let harness: Harness
 let superuser: pg.Client
 
@@ -25,7 +28,9 @@ afterAll(async () => {
 const move = (partnerId: string, to: string, ...options: string[]) =>
   midmonthHere(['partner', 'move', partnerId, '--to', to, ...options], harness.settings)
 
-test('a partner is moved into a separate shard while its members withdraw, and then to another node', async () => {
+test('a partner is moved into a separate shard while its members withdraw, and then to another node', {
+  timeout: moveMsMax,
+}, async () => {
   const { id } = harness.partner
   const [home, target] = [await nodeOf(id), await otherNode(id)]
   const othersHome = await nodeOf(harness.other.partner.id)
@@ -53,11 +58,11 @@ test('a partner is moved into a separate shard while its members withdraw, and t
   expect((await move(id, home)).stdout).toMatch(`is on ${home} already, in a separate shard`)
 })
 
-test('the next run removes what a killed move has left, and moves the partner', async () => {
+test('the next run removes what a killed move has left, and moves the partner', { timeout: moveMsMax }, async () => {
   const { id } = harness.other.partner
   const target = await otherNode(id)
   const killed = move(id, target, '--yes')
-  await expect.poll(copyingSubscriptions).toBeGreaterThan(0)
+  await expect.poll(copyingSubscriptions, { timeout: moveMsMax / 3 }).toBeGreaterThan(0)
   await superuser.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and query like 'select citus_split_shard%' and pid <> pg_backend_pid()`,

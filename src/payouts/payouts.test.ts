@@ -1,7 +1,9 @@
+import assert from 'node:assert/strict'
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { breaking } from '../../test/harness/refusal.ts'
+import { whenWaiting } from '../../test/harness/waiting.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
 import type { Reader } from '../database/database.ts'
@@ -164,8 +166,7 @@ test('a rail claims only withdrawals in its currencies, and is polled only about
   const pounds = await harness.addWithdrawal({ net: 6_603 })
   afterHold()
   const asked: string[] = []
-  const euroBank: Channel = {
-    ...bank,
+  const euroBank = bankThat({
     name: 'euro-bank',
     currencies: ['EUR'],
     submit: async payments => payments.map(({ reference }) => ({ reference, outcome: 'pending', reason: null })),
@@ -173,7 +174,7 @@ test('a rail claims only withdrawals in its currencies, and is polled only about
       asked.push(...references)
       return references.map(reference => ({ reference, outcome: 'pending', reason: null }))
     },
-  }
+  })
   await run('submit-withdrawals', euroBank)
   expect([await statusOf(euro.id), await statusOf(pounds.id)]).toEqual(['submitted', 'held'])
   await run('submit-withdrawals')
@@ -418,7 +419,7 @@ describe('several workers at once', () => {
     const nets = [5_000, 6_601, 6_603, 6_604, 6_605, 6_606, 5_001, 5_002, 5_003, 5_004]
     const all = await Promise.all([...nets, ...nets].map(net => harness.addWithdrawal({ net })))
     afterHold()
-    const small = { ...bank, paymentsMax: 3 }
+    const small = bankThat({ paymentsMax: 3 })
     for (let round = 0; round < 4; round++) {
       const steps: Step[] = ['submit-withdrawals', 'ask-about-withdrawals', 'read-rail-reports']
       await Promise.all([...steps, ...steps, ...steps].map(step => run(step, small)))
@@ -579,11 +580,10 @@ describe('a faulty bank', () => {
   test('that reports nothing final for hours is polled hourly, and the operator sees it', async () => {
     const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
-    const mute: Channel = {
-      ...bank,
+    const mute = bankThat({
       submit: async () => [],
       ask: async references => references.map(reference => ({ reference, outcome: 'pending', reason: null })),
-    }
+    })
     await run('submit-withdrawals', mute)
     const attempts = async () =>
       await harness.db.selectFrom('withdrawals').select('attempts').where('id', '=', id).executeTakeFirstOrThrow()
@@ -601,7 +601,7 @@ describe('a faulty bank', () => {
   })
 
   test('that is unreachable breaks nothing: state is unchanged, and the call is retried later', async () => {
-    const down: Channel = { ...bank, submit: unreachable, ask: unreachable, collect: unreachable }
+    const down = bankThat({ submit: unreachable, ask: unreachable, collect: unreachable })
     const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await run('submit-withdrawals', down)
@@ -662,7 +662,7 @@ describe('a late refund', () => {
         .forUpdate()
         .execute()
       cancelling = cancel(id)
-      await aLockIsWaitedFor()
+      await whenWaiting(harness.db)
       next = await closeCycle(harness.partner.id, tx)
     })
     expect((await cancelling)?.status).toBe(200)
@@ -718,6 +718,17 @@ const submit = async (payouts: (withdrawals.Payout | undefined)[]) =>
     AbortSignal.timeout(1_000),
   )
 
+/** The simulated bank with other properties, whichever partner a worker works for. */
+function bankThat(differs: Partial<Channel>, like = bank): Channel {
+  const { time } = like
+  assert(time.kept === 'by partner')
+  return {
+    ...like,
+    ...differs,
+    time: { kept: 'by partner', inScope: context => bankThat(differs, time.inScope(context)) },
+  }
+}
+
 let railsMade = 0
 // Through the step that reads reports, from a rail that has only these.
 async function record(given: Report[]): Promise<void> {
@@ -730,12 +741,12 @@ async function record(given: Report[]): Promise<void> {
     })),
   )
   const name = `rail-${++railsMade}`
-  await run('read-rail-reports', {
-    ...bank,
+  const reporting = bankThat({
     name,
     feed: name,
-    collect: async after => (after === null ? { reports, cursor: 'read' } : { reports: [], cursor: after }),
+    collect: async () => ({ reports: reports.splice(0), cursor: 'read' }),
   })
+  await run('read-rail-reports', reporting)
 }
 
 const unreachable = async () => await Promise.reject(new Error('unreachable'))
@@ -770,19 +781,4 @@ async function openNext(partnerId: string, db: Reader = harness.db): Promise<str
     })
     .execute()
   return id
-}
-
-async function aLockIsWaitedFor(): Promise<void> {
-  await expect
-    .poll(
-      async () => {
-        const { rows } = await harness.pool.query(
-          `select count(*)::integer as count from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock'`,
-        )
-        return rows[0]?.count
-      },
-      { timeout: 1_500, interval: 5 },
-    )
-    .toBeGreaterThan(0)
 }

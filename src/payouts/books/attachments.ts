@@ -136,10 +136,10 @@ async function attachToBatch(
            count(distinct p.partner_id)::integer as partners, min(p.partner_id) as first,
            coalesce(bool_or(exists (select from bank_records r
                                      where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount < 0)), false)
-           or exists (select from bank_records r
+           or exists (select true from bank_records r
                        where r.rail = ${rail} and r.reference = ${messageId} and r.booked_on is not null
                          and -r.amount = ${controlTotal} - coalesce(sum(p.net_amount) filter (where ${isUnpaid}), 0))
-           or exists (select from payout_exceptions e
+           or exists (select true from payout_exceptions e
                        where e.rail = ${rail} and e.reference = ${messageId} and e.booked_on is not null
                          and e.decision in ('attach', 'applied')) as is_booked
       from ${paymentsOf(batchId)} p`.execute(tx)

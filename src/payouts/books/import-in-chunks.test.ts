@@ -221,7 +221,8 @@ test.each([
   const record: RecordImport = async (_tx, { fileId }) => void audited.push(fileId)
   await harness.inTx(async tx => {
     // The second chunk waits for this payment, longer than it may.
-    await sql`select from payouts where reference = ${payments[1_050]?.reference} for update`.execute(tx)
+    const { partnerId, reference } = payments[1_050] ?? {}
+    await sql`select from payouts where partner_id = ${partnerId} and reference = ${reference} for update`.execute(tx)
     await expect(importLines(lines, { record })).rejects.toThrow(/lock timeout/)
   })
   const [begun] = await listBegun(harness.db, settings.name)
@@ -251,7 +252,7 @@ test('a large batch that is debited as a whole is paid in parts, also by the nex
   const { controlTotal } = await batch()
   const others = await harness.db
     .selectFrom('payouts')
-    .select('reference')
+    .select(['partnerId', 'reference'])
     .where('rail', '=', settings.name)
     .orderBy('partnerId')
     .orderBy('reference')
@@ -259,7 +260,8 @@ test('a large batch that is debited as a whole is paid in parts, also by the nex
   const lines = ['head;M1', `entry;-${controlTotal}EUR;${messageId};D1`]
   await harness.inTx(async tx => {
     // The second part waits for this payment, longer than it may.
-    await sql`select from payouts where reference = ${others[1_050]?.reference} for update`.execute(tx)
+    const { partnerId, reference } = others[1_050] ?? {}
+    await sql`select from payouts where partner_id = ${partnerId} and reference = ${reference} for update`.execute(tx)
     await expect(importLines(lines)).rejects.toThrow(/lock timeout/)
   })
   expect(await counts()).toMatchObject({ outcomes: 1_000 })

@@ -287,11 +287,11 @@ async function sumMovements(
   const { rows } = await sql<{ sum: bigint }>`
     with moved as materialized (
       select t.debit, t.amount, t.movement_id from partners of_account
-     cross join lateral (select t.debit, t.amount, t.movement_id from ledger_transfers t
+     cross join lateral (select t.partner_id, t.debit, t.amount, t.movement_id from ledger_transfers t
                           where t.partner_id = of_account.id and t.id >= ${firstId('transfer', since)} and t.currency = ${currency}
                             and 'float' in (t.debit, t.credit)) t
      where ${inSet(partners, sql`of_account.id`)}
-       and not exists (select from withdrawals w where w.partner_id = of_account.id and w.id = t.movement_id)
+       and not exists (select from withdrawals w where w.partner_id = t.partner_id and w.id = t.movement_id)
     )
     select coalesce(sum(case when t.debit = 'float' then -t.amount else t.amount end), 0)::bigint as sum
       from moved t

@@ -75,20 +75,23 @@ export async function openRequest(
   db: Db,
   { rail, reference, now }: { rail: string; reference: string; now: Date },
 ): Promise<OpenRequest | undefined> {
-  const isNamed = await byOneReference(db, reference)
-  // Concurrent requests must not share an instant, so that each closes only itself.
-  const { rows } = await sql<OpenRequest>`
-    update payouts p
-       set sent_at = coalesce(p.sent_at, ${now}),
-           request_open_at = greatest(${now}, p.request_open_at + interval '1 millisecond')
-      from (select partner_id, reference, request_open_at from payouts
-             where rail = ${rail} and ${isNamed()} for update) before
-     where ${isNamed('p')} and p.partner_id = before.partner_id and p.reference = before.reference and p.outcome is null and p.transfer_id is null
-       and (p.sent_at is not null or p.retry_at is null or p.retry_at <= ${now})
-    returning p.reference, cardinality(p.refused_transfers) as refused_count, p.request_open_at as open_at, before.request_open_at as earlier_open_at`.execute(
-    db,
-  )
-  return rows[0]
+  return await db.transaction().execute(async tx => {
+    const isNamed = await byOneReference(tx, reference)
+    const { rows } = await sql<Omit<OpenRequest, 'openAt'>>`
+      select reference, cardinality(refused_transfers) as refused_count, request_open_at as earlier_open_at from payouts
+       where rail = ${rail} and ${isNamed()} and outcome is null and transfer_id is null
+         and (sent_at is not null or retry_at is null or retry_at <= ${now})
+         for update`.execute(tx)
+    const [payout] = rows
+    if (payout === undefined) return undefined
+    // Concurrent requests must not share an instant, so that each closes only itself.
+    const openAt = new Date(Math.max(now.getTime(), (payout.earlierOpenAt?.getTime() ?? 0) + 1))
+    await sql`
+      update payouts set sent_at = coalesce(sent_at, ${now}), request_open_at = ${openAt} where ${isNamed()}`.execute(
+      tx,
+    )
+    return { ...payout, openAt }
+  })
 }
 
 /** Records that a request certainly had no effect. An earlier one may still have had one. */

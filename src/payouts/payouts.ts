@@ -1,6 +1,6 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Money } from '../kernel/money.ts'
-import { hasReference } from './books/by-reference.ts'
+import { byOneReference } from './books/by-reference.ts'
 import { referenceOf } from './payments/reference.ts'
 
 type ClaimedWithdrawals = {
@@ -34,8 +34,9 @@ export async function findByReference(
   db: Reader,
   reference: string,
 ): Promise<{ partnerId: string; withdrawalId: string } | undefined> {
+  const isNamed = await byOneReference(db, reference)
   const { rows } = await sql<{ partnerId: string; withdrawalId: string }>`
-    select partner_id, withdrawal_id from payouts where ${hasReference(reference)}`.execute(db)
+    select partner_id, withdrawal_id from payouts where ${isNamed()}`.execute(db)
   return rows[0]
 }
 

@@ -60,7 +60,14 @@ export const exceptions: Record<string, string[]> = {
     'src/members/key-checks.ts countMembersWithoutKeys',
   ],
   'Verification reads the books of all partners, or of those given.': ['src/verification/'],
-  'A bank names a payment by its reference, and a batch has payments of several partners.': ['src/payouts/'],
+  'A batch, a file and the requests of a minute have payments of several partners.': [
+    'src/payouts/books/',
+    'src/payouts/channels/adyen/approvals.ts admit',
+    'src/payouts/channels/adyen/approvals.ts releaseApproved',
+    'src/payouts/channels/adyen/books.ts findOldestOpen',
+    'src/payouts/channels/adyen/books.ts findPayments',
+    'src/payouts/channels/files/channel.ts ask',
+  ],
   'An erasure also deletes responses to operators.': ['src/idempotency/idempotency.ts eraseResponses'],
   'Rows are copied to the nodes of their partners.': [
     'src/member-imports/member-imports.ts readInto',

@@ -22,10 +22,13 @@ export async function byReference(db: Reader, references: readonly string[]): Pr
   )
 }
 
+// Names a partner too, so that a distributed PostgreSQL can lock what it finds.
+const none: NamedPayments = (of = 'payouts') => sql`(${sql.ref(of)}.partner_id = '')`
+
 /** Like `byReference`, for one payment. Without such a payment, the condition finds none. */
 export async function byOneReference(db: Reader, reference: string): Promise<NamedPayments> {
   const [named] = await byReference(db, [reference])
-  return named ?? (() => sql`false`)
+  return named ?? none
 }
 
 /** SQL: whether a row of `payouts` has one of some references. */
@@ -48,7 +51,7 @@ export async function byName(db: Reader, name: string): Promise<NamedPayments> {
     union all
     select partner_id, id from withdrawals where id = ${name}`.execute(db)
   const [found] = rows
-  if (found === undefined) return () => sql`false`
+  if (found === undefined) return none
   return (of = 'payouts') =>
     sql`(${sql.ref(of)}.partner_id = ${found.partnerId} and ${sql.ref(of)}.withdrawal_id = ${found.withdrawalId})`
 }

@@ -191,7 +191,7 @@ const details = {
   balanceAfter: described(WireMoney, 'The member’s available balance right after this withdrawal was booked.'),
   timeline: Type.Array(TimelineEntry, {
     description:
-      'Every status of the withdrawal so far, oldest first. If its transfers are of a year that the operator has detached, it ends with `held` or `submitted`.',
+      'Every status of the withdrawal so far, oldest first. The statuses after `submitted` that were entered in a year whose transfers the operator has detached are missing.',
   }),
   createdAt: Instant,
   expectedAt: nullable(

@@ -423,7 +423,7 @@ export type InspectedWithdrawalDetails = {
   bankAccount: LastFour
   /** The member’s available balance right after this withdrawal was booked. */
   balanceAfter: Money
-  /** Every status of the withdrawal so far, oldest first. If its transfers are of a year that the operator has detached, it ends with `held` or `submitted`. */
+  /** Every status of the withdrawal so far, oldest first. The statuses after `submitted` that were entered in a year whose transfers the operator has detached are missing. */
   timeline: WithdrawalTimelineEntry[]
   createdAt: Instant
   /** When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null. */

@@ -204,8 +204,8 @@ async function readLeftovers(client: pg.ClientBase): Promise<PartnerMove['leftov
 }
 
 /**
- * The node on which a shard is divided: not its own, since parts that stay on a node get their primary keys too late for the updates
- * of this time to be copied.
+ * The node on which a shard is divided: not its own. Citus 13.2 did not replicate updates to parts that stay on their node, probably since
+ * these get their primary keys too late.
  */
 function nodeToSplitOn({ nodeId }: Shard, { target, nodes }: { target: Node; nodes: Node[] }): Node {
   const other = [target, ...nodes].find(({ id, isActive, takesShards }) => id !== nodeId && isActive && takesShards)

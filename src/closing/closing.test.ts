@@ -267,7 +267,7 @@ test('a task that takes too long makes way for others, and is scheduled again', 
 // Enough members are left for each killed closing.
 const { killsMax, count } = extent({ short: { killsMax: 20, count: 200 }, long: { killsMax: 100, count: 800 } })
 
-test(`a closing that is killed ${killsMax} times, while members are paid and withdraw, loses nothing`, async () => {
+test('a closing that is killed many times, while members are paid and withdraw, loses nothing', async () => {
   const mine = await addPartner('Killed')
   const { key, partner } = mine
   const first = await harness.addMember({ key })

@@ -150,8 +150,8 @@ export const faults: readonly SqlFault[] = [
   {
     ...batches,
     what: 'a removed payment counts for the limit of one payment',
-    from: 'from payouts where batch_id = b.id and removed_at is null) as largest',
-    to: 'from payouts where batch_id = b.id) as largest',
+    from: 'where batch_id = ${id} and removed_at is null and net_amount > ${paymentMax} limit 1',
+    to: 'where batch_id = ${id} and net_amount > ${paymentMax} limit 1',
   },
   {
     ...reconciliation,

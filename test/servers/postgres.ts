@@ -127,12 +127,14 @@ export async function createPostgres({
   }
 }
 
+const answerMsMax = 2_000
+
 async function answers(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+  const client = new pg.Client({ connectionString: url })
   client.on('error', () => undefined)
   try {
-    await client.connect()
-    return true
+    // The client's own limit does not end an attempt whose socket the server has closed.
+    return await Promise.race([client.connect().then(() => true), sleep(answerMsMax, false, { ref: false })])
   } catch {
     return false
   } finally {

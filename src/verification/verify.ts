@@ -43,14 +43,14 @@ export async function verify(db: Reader, scope: Scope = {}): Promise<Check[]> {
 
 /** Like `verify`, check by check. */
 export async function* verifyEach(db: Reader, { isWhole = false, ...whose }: Scope = {}): AsyncGenerator<Check> {
+  const first = await readBounds(db, whose)
   // Together, because each computes more than it reads.
   const walking = phases.map(async phase => {
     const due = rules.filter(rule => phase.on.includes(rule.on))
-    for (;;) {
-      const until = await detachedUntil(db)
-      const found = await walkPhase(db, phase, { due, isWhole, ...whose, detachedUntil: until })
+    for (let bounds = first; ; bounds = await readBounds(db, whose)) {
+      const found = await walkPhase(db, phase, { due, isWhole, ...whose, ...bounds })
       // A month that was detached or attached in the middle was read in part.
-      if ((await detachedUntil(db))?.getTime() === until?.getTime()) return { due, found }
+      if ((await detachedUntil(db))?.getTime() === bounds.detachedUntil?.getTime()) return { due, found }
     }
   })
   for (const each of walking) each.catch(() => undefined)
@@ -62,10 +62,23 @@ export async function* verifyEach(db: Reader, { isWhole = false, ...whose }: Sco
   }
 }
 
-async function walkPhase(db: Reader, { walk, readsSums = false }: Phase, due: Omit<Due, 'spans'>): Promise<Broken> {
-  const unsealedSince = await inSnapshot(db, reader => unsealedSpans(reader, due))
-  // A clock that was wrong may have given a newer transfer an older id. Without the times, only the seals decide.
-  const ofAllTimes = await inSnapshot(db, reader => unsealedSpans(reader, { ...due, ignoresTimes: true }))
+/** @property ofAllTimes without the times of seals: a clock that was wrong may have given a newer transfer an older id */
+type Bounds = { detachedUntil: Date | null; unsealedSince: Span[]; ofAllTimes: Span[] }
+
+async function readBounds(db: Reader, whose: Omit<Scope, 'isWhole'>): Promise<Bounds> {
+  const bounds = { ...whose, detachedUntil: await detachedUntil(db) }
+  return {
+    detachedUntil: bounds.detachedUntil,
+    unsealedSince: await inSnapshot(db, reader => unsealedSpans(reader, bounds)),
+    ofAllTimes: await inSnapshot(db, reader => unsealedSpans(reader, { ...bounds, ignoresTimes: true })),
+  }
+}
+
+async function walkPhase(
+  db: Reader,
+  { walk, readsSums = false }: Phase,
+  { unsealedSince, ofAllTimes, ...due }: Omit<Due, 'spans'> & Bounds,
+): Promise<Broken> {
   const spans = due.isWhole && !readsSums ? ofAllTimes : unsealedSince
   const found = await walk(db, { ...due, spans })
   if (found.size === 0 || spans.every(({ from }) => from === null)) return found

@@ -13,6 +13,9 @@ type NodeForm = { name: string; change: string } & (
   | { removal: string }
 )
 
+const forgottenKeys =
+  'delete from public.idempotency_keys where partner_id = partner and (status is not null or resource_id is not null);'
+
 // A trigger on a shard runs on its node, in the transaction of the shard's row. There it finds the rows of the same partner, but no
 // transition table, nothing of the coordinator's tables, and writes to a reference table deadlock with the transaction's own.
 const forms: readonly NodeForm[] = [
@@ -69,15 +72,34 @@ const forms: readonly NodeForm[] = [
       end $$`,
   },
   {
+    name: 'reset_sandbox_partner',
+    change:
+      'reset_sandbox_partner: deletes what the server has: the coordinator its own tables, a node those of the partner',
+    edits: [
+      [
+        'join pg_class c on c.oid = a.attrelid\n',
+        'join pg_class c on c.oid = a.attrelid left join pg_dist_partition d on d.logicalrelid = c.oid\n',
+      ],
+      [
+        'c.relname <> all(kept);',
+        `c.relname <> all(kept)
+     and d.partmethod is not distinct from case when not citus_is_coordinator() then 'h'::"char" end;`,
+      ],
+      [
+        `\n  ${forgottenKeys}`,
+        `\n  if not citus_is_coordinator() then
+    ${forgottenKeys}
+  end if;`,
+      ],
+    ],
+  },
+  {
     name: 'reset_sandbox_on_node',
-    change: 'event_feeds: a function deletes what a node has of a partner of a sandbox',
+    change: 'event_feeds: a function resets a partner of a sandbox on its node',
     statement: `
-      create or replace function public.reset_sandbox_on_node() returns trigger
-        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+      create or replace function public.reset_sandbox_on_node() returns trigger language plpgsql as $$
       begin
-        ${deletion({ partner: 'new.partner_id', place: "= 'h'" })}
-        delete from public.idempotency_keys
-         where partner_id = new.partner_id and (status is not null or resource_id is not null);
+        perform public.reset_sandbox_partner(new.partner_id);
         new.last_position := old.last_position;
         return new;
       end $$`,
@@ -88,16 +110,6 @@ const forms: readonly NodeForm[] = [
     statement: `
       create or replace trigger event_feeds_reset before update on public.event_feeds
         for each row when (new.last_position < 0) execute function public.reset_sandbox_on_node()`,
-  },
-  {
-    name: 'reset_sandbox_partner',
-    change: 'reset_sandbox_partner: deletes what the coordinator has',
-    statement: `
-      create or replace function public.reset_sandbox_partner(partner text) returns void
-        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-      begin
-        ${deletion({ partner: 'partner', place: 'is null' })}
-      end $$`,
   },
   {
     name: 'refuse_deletion_unless_sandbox',
@@ -281,38 +293,4 @@ export async function formsToReplace(client: pg.ClientBase): Promise<Distributio
 /** What is between the quotes of a function; null for a trigger. */
 function bodyOf(statement: string): string | null {
   return /\$\$(.*)\$\$/s.exec(statement)?.[1] ?? null
-}
-
-/** The block of `reset_sandbox_partner` that deletes a partner's rows, for tables at a place. */
-function deletion({ partner, place }: { partner: string; place: string }): string {
-  return `declare
-          kept constant text[] := array['api_keys', 'tiers', 'tier_versions', 'sandbox_clocks', 'audit_log', 'disclosures', 'event_feeds',
-                                        'idempotency_keys', 'webhook_endpoints', 'webhook_secrets', 'webhook_feeds', 'request_log',
-                                        'user_roles', 'user_invitations', 'metadata'];
-          remaining text[];
-          next_table text;
-        begin
-          if not exists (select from public.installation where mode = 'sandbox') then
-            raise exception 'only a partner of a sandbox can be reset' using errcode = 'insufficient_privilege';
-          end if;
-          perform set_config('midmonth.resetting', ${partner}, true);
-          select array_agg(c.relname::text) into remaining
-            from pg_attribute a join pg_class c on c.oid = a.attrelid left join pg_dist_partition d on d.logicalrelid = c.oid
-           where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-             and a.attname = 'partner_id' and not a.attisdropped and c.relname <> all(kept) and d.partmethod ${place};
-          while cardinality(remaining) > 0 loop
-            select t.name into next_table from unnest(remaining) as t (name)
-             where not exists (
-               select from pg_constraint k
-                where k.contype = 'f' and k.confrelid = format('public.%I', t.name)::regclass and k.conrelid <> k.confrelid
-                  and k.conrelid in (select format('public.%I', other.name)::regclass from unnest(remaining) as other (name)))
-             limit 1;
-            if next_table is null then
-              raise exception 'the tables % refer to each other in a circle', remaining;
-            end if;
-            execute format('delete from public.%I where partner_id = $1', next_table) using ${partner};
-            remaining := array_remove(remaining, next_table);
-          end loop;
-          perform set_config('midmonth.resetting', '', true);
-        end;`
 }

@@ -128,9 +128,9 @@ export async function listUninvoiced(db: Reader, before: Date): Promise<string[]
       join partners p on p.id = t.partner_id
      order by 1, 3`.execute(db)
   const uninvoiced = new Set<string>()
-  for (const of of rows) {
-    const lines = await listUnbilled(db, { ...of, lastDay: addDays(firstWholeDay(of.timeZone, before), -1) })
-    if (sumOf(lines) !== 0n) uninvoiced.add(of.partnerId)
+  for (const billed of rows) {
+    const lines = await listUnbilled(db, { ...billed, lastDay: addDays(firstWholeDay(billed.timeZone, before), -1) })
+    if (sumOf(lines) !== 0n) uninvoiced.add(billed.partnerId)
   }
   return [...uninvoiced]
 }

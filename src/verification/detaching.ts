@@ -4,7 +4,7 @@ import { isLockTimeout } from '../database/errors.ts'
 import { detachedGrants } from '../database/grants.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { readColumns } from '../database/read-columns.ts'
-import { readPlaces } from '../database/spread.ts'
+import { isSpread } from '../database/spread.ts'
 import { listUninvoiced } from '../fees/invoices.ts'
 import { firstId } from '../kernel/ids.ts'
 import { snakeCase } from '../kernel/text.ts'
@@ -59,8 +59,7 @@ export async function planDetaching(db: Reader, { year, now }: { year: number; n
 }
 
 async function requireOneDatabase(db: Reader): Promise<void> {
-  if ((await readPlaces(db)).size > 0)
-    throw new Error('Transfers that are spread over nodes are neither detached nor attached')
+  if (await isSpread(db)) throw new Error('Transfers that are spread over nodes are neither detached nor attached')
 }
 
 /** The months with an own partition of transfers. */

@@ -1,12 +1,10 @@
 import { Command } from 'commander'
-import { readSettings } from '../src/config.ts'
-import { isThere, movePartner, type PartnerMove, planMove } from '../src/database/move-partner.ts'
-import { openDatabase } from '../src/open-database.ts'
+import { movePartner, type PartnerMove, planMove } from '../src/database/move-partner.ts'
 import { ask, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
-import { openLog } from './log.ts'
 import { countOf, printResult } from './print.ts'
-import { terminal, writeErrorLine } from './terminal.ts'
+import { writeErrorLine } from './terminal.ts'
+import { withOwner } from './with-database.ts'
 
 export const movePartnerCommand = new Command('move')
   .description(
@@ -21,13 +19,10 @@ export const movePartnerCommand = new Command('move')
     examples('partner move par_… --to db-2.internal', 'partner move par_… --to db-2.internal:5432 --yes'),
   )
   .action(async (partnerId: string, { to, yes, json }: { to: string; yes?: true; json?: true }) => {
-    const settings = readSettings(terminal().env)
-    const database = await openDatabase(settings, openLog('warn'), { as: 'owner', mayCreate: false })
-    const { db, pool } = database
-    try {
+    await withOwner(async ({ db, pool }) => {
       const client = await pool.connect()
-      const move = await planMove(client, db, { partnerId, to }).finally(() => client.release())
-      if (isThere(move)) {
+      const { isNeeded, ...move } = await planMove(client, db, { partnerId, to }).finally(() => client.release())
+      if (!isNeeded) {
         const text = () => `${move.name} is on ${move.to} already, in a separate shard.`
         return printResult({ json }, { value: { ...move, isMoved: false }, text })
       }
@@ -35,19 +30,17 @@ export const movePartnerCommand = new Command('move')
       writeErrorLine(inWords(move))
       if (!yes) await confirm()
       const startedAt = performance.now()
-      const { longestPauseMs } = await movePartner(db, pool, { partnerId, to })
+      const { writes, longestPauseMs } = await movePartner(db, pool, { partnerId, to })
       const seconds = Math.ceil((performance.now() - startedAt) / 1_000)
       printResult(
         { json },
         {
-          value: { ...move, isMoved: true, seconds, longestPauseMs },
+          value: { ...move, isMoved: true, seconds, writes, longestPauseMs },
           text: () =>
             `${move.name} is on ${move.to}, after ${seconds} s. The longest pause of its writes was ${longestPauseMs} ms.`,
         },
       )
-    } finally {
-      await database.close()
-    }
+    })
   })
 
 async function confirm(): Promise<void> {
@@ -56,7 +49,17 @@ async function confirm(): Promise<void> {
   if (!(await ask('Rows are copied while the partner is served.'))) throw new Error('Nothing was moved')
 }
 
-function inWords({ partnerId, name, from, to, rows, bytes, neighbours, isShared, leftovers }: PartnerMove): string {
+function inWords({
+  partnerId,
+  name,
+  from,
+  to,
+  rows,
+  bytes,
+  neighbours,
+  isShared,
+  leftovers,
+}: Omit<PartnerMove, 'isNeeded'>): string {
   const others = countOf(neighbours, 'other partner')
   const megabytes = `${(bytes + 999_999n) / 1_000_000n} MB`
   return [

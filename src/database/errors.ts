@@ -19,7 +19,8 @@ export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | unde
   if (error instanceof Unavailable) return error.outcome
   if (error instanceof pg.DatabaseError) {
     // 25006: the server is read-only. 25P03: the server ended the transaction because this process had stalled.
-    if (/^(25006|25P03|40|53|55P03|57014|57P03)/.test(error.code ?? '') || isOutdatedPlan(error)) return 'nothing-done'
+    if (/^(25006|25P03|40|53|55P03|57014|57P03)/.test(error.code ?? '') || isOutdatedPlan(error) || isSplitShard(error))
+      return 'nothing-done'
     return /^(08|57P)/.test(error.code ?? '') || isLostNode(error) ? 'unknown' : undefined
   }
   // A name with several addresses (`localhost`) gives an error that holds one error per address.
@@ -41,6 +42,11 @@ function isLostNode({ code, message }: pg.DatabaseError): boolean {
         message,
       ))
   )
+}
+
+// Citus has split the shard of a statement that was waiting. The statement was not run.
+function isSplitShard({ code, message }: pg.DatabaseError): boolean {
+  return code === 'XX000' && message.startsWith('could not find valid entry for shard')
 }
 
 function firstOf(error: unknown): unknown {
@@ -68,14 +74,11 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
- * Whether a migration has altered a column that a prepared statement returns, or Citus has split the shard of a statement that was waiting.
- * The statement was not run. PostgreSQL's message may be translated.
+ * Whether a migration has altered a column that a prepared statement returns. The statement was not run. PostgreSQL's message may be
+ * translated.
  */
 export function isOutdatedPlan(error: unknown): boolean {
-  if (!(error instanceof pg.DatabaseError)) return false
-  const { code, routine, message } = error
-  if (code === 'XX000') return message.startsWith('could not find valid entry for shard')
-  return code === '0A000' && routine === 'RevalidateCachedQuery'
+  return error instanceof pg.DatabaseError && error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
 }
 
 /** Whether a row with the same unique key exists. */

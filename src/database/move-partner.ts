@@ -4,7 +4,7 @@ import { reasonOf, snakeCase } from '../kernel/text.ts'
 import type { Db } from './database.ts'
 import { inTurn } from './migrate.ts'
 import { misplacedIn, readPlaces } from './spread.ts'
-import { tablePlaces } from './table-places.ts'
+import { anchor, tablePlaces } from './table-places.ts'
 
 /** What a move does. Nodes are named by their address. */
 export type PartnerMove = {
@@ -20,14 +20,16 @@ export type PartnerMove = {
   neighbours: number
   /** Whether other partners can be in the shard, so that the partner gets a separate one. */
   isShared: boolean
+  /** False if the partner has a separate shard on the node already. */
+  isNeeded: boolean
   /** Kinds and numbers of objects that moves have left, which are removed first. */
   leftovers: { kind: string; count: number }[]
 }
 
-type Shard = { id: bigint; hash: number; min: number; max: number; nodeId: number }
+// Any distributed table would do.
+const table = `public.${anchor}`
 
-// Any distributed table: the shards of all others are beside its own.
-const anchor = 'public.tiers'
+type Shard = { id: bigint; hash: number; min: number; max: number; nodeId: number }
 
 /**
  * Reads where a partner is, and what moving it to a node takes.
@@ -38,8 +40,53 @@ const anchor = 'public.tiers'
 export async function planMove(
   client: pg.ClientBase,
   db: Db,
-  { partnerId, to }: { partnerId: string; to: string },
+  wanted: { partnerId: string; to: string },
 ): Promise<PartnerMove> {
+  const { name, shard, nodes, target } = await locate(client, db, wanted)
+  return {
+    partnerId: wanted.partnerId,
+    name,
+    from: nodes.find(({ id }) => id === shard.nodeId)?.address ?? 'an unknown node',
+    to: target.address,
+    ...(await sizesOf(client, wanted.partnerId, shard)),
+    isShared: isShared(shard),
+    isNeeded: !hasSeparateShardOn(target, shard),
+    leftovers: await readLeftovers(client),
+  }
+}
+
+/**
+ * Moves a partner's shard to a node while the partner is served; or, if other partners can be in its shard, gives it a separate one
+ * there. May be killed and run again: Citus changes its catalog in one transaction at the end.
+ * @param wanted like `planMove`
+ * @returns how many writes of the partner, which are tried all the time, succeeded, and the longest time between two of them
+ * @throws Error like `planMove`
+ */
+export async function movePartner(
+  db: Db,
+  pool: pg.Pool,
+  wanted: { partnerId: string; to: string },
+): Promise<MeasuredPause> {
+  return await inTurn(pool, async client => {
+    // A session that has lost its client would go on copying, and be in the way of the next run.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_connection_check_interval = 1000')
+    await client.query('set client_min_messages = warning')
+    await client.query('call citus_cleanup_orphaned_resources()')
+    const { shard, nodes, target } = await locate(client, db, wanted)
+    if (hasSeparateShardOn(target, shard)) return { writes: 0, longestPauseMs: 0 }
+    return await measurePause(pool, wanted.partnerId, async () => {
+      if (isShared(shard)) await moveOut(client, shard, { target, by: nodeToSplitOn(shard, { target, nodes }) })
+      else await moveShard(client, shard, target.id)
+    })
+  })
+}
+
+/** Finds the partner's shard and the node that it is wanted on. */
+async function locate(
+  client: pg.ClientBase,
+  db: Db,
+  { partnerId, to }: { partnerId: string; to: string },
+): Promise<{ name: string; shard: Shard; nodes: Node[]; target: Node }> {
   const places = await readPlaces(db)
   if (places.size === 0)
     throw new Error('This database is one PostgreSQL, where all partners are; only Citus has nodes')
@@ -49,58 +96,23 @@ export async function planMove(
   const shard = await shardOf(client, partnerId)
   const nodes = await readNodes(client)
   const target = nodeNamed(to, nodes)
-  const isShared = shard.min !== shard.max
   await requireLogicalWal(client)
-  return {
-    partnerId,
-    name,
-    from: nodes.find(({ id }) => id === shard.nodeId)?.address ?? 'an unknown node',
-    to: target.address,
-    ...(await sizesOf(client, partnerId, shard)),
-    isShared,
-    leftovers: await readLeftovers(client),
-  }
+  return { name, shard, nodes, target }
 }
 
-/** Whether a partner has a separate shard on the node already. */
-export function isThere({ from, to, isShared }: PartnerMove): boolean {
-  return from === to && !isShared
+function isShared({ min, max }: Shard): boolean {
+  return min !== max
 }
 
-/**
- * Moves a partner's shard to a node while the partner is served; or, if other partners can be in its shard, gives it a separate one
- * there. May be killed and run again: Citus changes its catalog in one transaction at the end.
- * @param wanted like `planMove`
- * @returns the longest time between two writes of the partner, which are tried all the time
- * @throws Error like `planMove`
- */
-export async function movePartner(
-  db: Db,
-  pool: pg.Pool,
-  wanted: { partnerId: string; to: string },
-): Promise<{ longestPauseMs: number }> {
-  return await inTurn(pool, async client => {
-    // A session that has lost its client would go on copying, and be in the way of the next run.
-    await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_connection_check_interval = 1000')
-    await client.query('set client_min_messages = warning')
-    await client.query('call citus_cleanup_orphaned_resources()')
-    const move = await planMove(client, db, wanted)
-    if (isThere(move)) return { longestPauseMs: 0 }
-    const shard = await shardOf(client, wanted.partnerId)
-    const nodes = await readNodes(client)
-    const target = nodeNamed(wanted.to, nodes)
-    return await measurePause(pool, wanted.partnerId, async () => {
-      if (move.isShared) await moveOut(client, shard, { target, by: nodeToSplitOn(shard, { target, nodes }) })
-      else await moveShard(client, shard, target.id)
-    })
-  })
+function hasSeparateShardOn(node: Node, shard: Shard): boolean {
+  return shard.nodeId === node.id && !isShared(shard)
 }
 
 async function requireOwner(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query<{ role: string; owner: string; isOwner: boolean }>(
     `select current_user as role, relowner::regrole::text as owner, pg_has_role(relowner, 'usage') as "isOwner"
        from pg_class where oid = $1::regclass`,
-    [anchor],
+    [table],
   )
   const [{ role, owner, isOwner } = { role: '', owner: '', isOwner: false }] = rows
   if (!isOwner)
@@ -124,7 +136,7 @@ async function shardOf(client: pg.ClientBase, partnerId: string): Promise<Shard>
        join pg_dist_placement p using (shardid)
        join pg_dist_node n on n.groupid = p.groupid and noderole = 'primary'
       where logicalrelid = $1::regclass`,
-    [anchor, partnerId],
+    [table, partnerId],
   )
   if (rows[0] === undefined) throw new Error('The shard of the partner is on no node')
   return rows[0]
@@ -220,7 +232,7 @@ async function moveOut(client: pg.ClientBase, shard: Shard, { target, by }: { ta
     `select shardid as id, shardminvalue::integer as min, shardmaxvalue::integer as max, $3::integer as hash, $4::integer as "nodeId"
        from pg_dist_shard
       where logicalrelid = $5::regclass and shardminvalue::integer >= $1 and shardmaxvalue::integer <= $2`,
-    [shard.min, shard.max, shard.hash, by.id, anchor],
+    [shard.min, shard.max, shard.hash, by.id, table],
   )
   for (const part of rows) {
     const home = part.min === shard.hash && part.max === shard.hash ? target.id : shard.nodeId
@@ -252,17 +264,16 @@ async function split(client: pg.ClientBase, { id, hash, min, max }: Shard, by: N
   }
 }
 
+type MeasuredPause = { writes: number; longestPauseMs: number }
+
 const probeEveryMs = 10
 
 /** Writes to the partner's rows until the work is done: an update of none of them waits for whatever their other writes wait for. */
-async function measurePause(
-  pool: pg.Pool,
-  partnerId: string,
-  work: () => Promise<void>,
-): Promise<{ longestPauseMs: number }> {
-  const write = () => pool.query(`update ${anchor} set name = name where partner_id = $1 and name = ''`, [partnerId])
+async function measurePause(pool: pg.Pool, partnerId: string, work: () => Promise<void>): Promise<MeasuredPause> {
+  const write = () => pool.query(`update ${table} set name = name where partner_id = $1 and name = ''`, [partnerId])
   await write()
   let isDone = false
+  let writes = 0
   let longestMs = 0
   let lastAt = performance.now()
   const note = () => {
@@ -277,6 +288,7 @@ async function measurePause(
         // The pause goes on until a write succeeds.
         continue
       }
+      writes += 1
       note()
       lastAt = performance.now()
     }
@@ -288,5 +300,5 @@ async function measurePause(
     isDone = true
     await probing
   }
-  return { longestPauseMs: Math.ceil(longestMs) }
+  return { writes, longestPauseMs: Math.ceil(longestMs) }
 }

@@ -4,7 +4,7 @@ import type { Db } from './database.ts'
 import { readSchemaState } from './migrations.ts'
 import { type DistributionStep, formsToReplace } from './node-forms.ts'
 import { readPlaces } from './spread.ts'
-import { type TablePlace, tablePlaces } from './table-places.ts'
+import { anchor, type TablePlace, tablePlaces } from './table-places.ts'
 
 /**
  * Reads what is left to do until every table is at its place; see `tablePlaces`. A run that was interrupted is continued by these steps.
@@ -43,9 +43,6 @@ export async function planDistribution(client: pg.ClientBase, db: Db): Promise<D
     })),
   ]
 }
-
-// The table whose shards those of all others are beside.
-const anchor = 'tiers'
 
 /** The settings that the tables need on every node. */
 const settings = [

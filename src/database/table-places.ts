@@ -67,6 +67,9 @@ const local: ReadonlySet<Table> = new Set([
   'workerHeartbeats',
 ])
 
+/** The table whose shards those of all other distributed tables are beside. */
+export const anchor = 'tiers'
+
 /** The place of each table. */
 export const tablePlaces = Object.fromEntries(
   (Object.keys(tableRules) as Table[]).map((table): [Table, TablePlace] => [

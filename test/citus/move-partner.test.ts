@@ -47,8 +47,10 @@ test('a partner is moved into a separate shard while its members withdraw, and t
     const { ids, result } = await withdrawUntil(move(id, to, '--yes', '--json'))
     const { stdout, code } = result
     expect(code).toBe(0)
-    const { isMoved, longestPauseMs } = JSON.parse(stdout)
-    expect({ isMoved, isMeasured: longestPauseMs > 0 }).toEqual({ isMoved: true, isMeasured: true })
+    const { isMoved, writes, longestPauseMs } = JSON.parse(stdout)
+    process.stdout.write(`${writes} writes during the move, with a pause of ${longestPauseMs} ms\n`)
+    expect(isMoved).toBe(true)
+    expect(writes).toBeGreaterThan(0)
     expect(await nodeOf(id)).toBe(to)
     expect(ids.length).toBeGreaterThan(0)
     for (const withdrawal of ids) expect(await harness.getWithdrawal(withdrawal)).toMatchObject({ status: 'held' })

@@ -249,7 +249,11 @@ describe('for the accountant', () => {
     ])
     const empty = await operator.call('GET', `/partners/${mine.partner.id}/fee-statement?month=2026-04`)
     expect(empty.body).toEqual({ month: '2026-04', lines: [], sums: [] })
-    expect(problemOf(await operator.call('GET', at.replace('2026-03', '2026-13')))).toEqual([400, 'QueryValidation', 'month'])
+    expect(problemOf(await operator.call('GET', at.replace('2026-03', '2026-13')))).toEqual([
+      400,
+      'QueryValidation',
+      'month',
+    ])
     expect((await operator.call('GET', '/partners/par_123/fee-statement?month=2026-03')).status).toBe(404)
   })
 

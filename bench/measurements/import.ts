@@ -29,10 +29,13 @@ export type Import = {
   grownMb: number
   /** The requests of another partner, before and during the import. */
   others: { before: LoadFigures; during: LoadFigures }
-  cpuMs: { service: number; postgres: number }
+  /** Without the other partner's requests, each at its cost before the import. */
+  cpuMs: CpuMs
   /** Why the figures are invalid; null if they are valid. */
   fault: string | null
 }
+
+type CpuMs = { service: number; postgres: number }
 
 const database = 'bench_import'
 const kinds = ['first', 'again'] as const
@@ -67,11 +70,11 @@ export async function measureImports(
     const load: Load = { requests: 'intent', keysFile, firstMember, membersPerKey, firstIntent: 0 }
     await settle(databaseUrl)
     const service = await startService('product', { ...where, databaseUrl, hasWorker: true })
-    await measureOthers(service, load, () => sleep(others.secondsToWarmUp * 1_000))
-    const before = await measureOthers(service, load, () => sleep(others.secondsBefore * 1_000))
+    const deployment = { server, databaseUrl, service, importer, load }
+    await measureOthers(deployment, () => sleep(others.secondsToWarmUp * 1_000))
+    const before = await measureOthers(deployment, () => sleep(others.secondsBefore * 1_000))
     for (const kind of kinds) {
-      const deployment = { server, databaseUrl, service, importer, load }
-      const figures = await measureImport(deployment, { file: files[kind], kind, rows })
+      const figures = await measureImport(deployment, { file: files[kind], kind, rows, before })
       const { during } = figures
       imported({ ...figures, round, rows, kind, others: { before: before.loadFigures, during } })
     }
@@ -83,21 +86,23 @@ export async function measureImports(
 type Deployment = { server: Server; databaseUrl: string; service: Service; importer: Employer; load: Load }
 
 async function measureImport(
-  { server, databaseUrl, service, importer, load }: Deployment,
-  { file, kind, rows }: { file: string; kind: Import['kind']; rows: number },
+  deployment: Deployment,
+  { file, kind, rows, before }: { file: string; kind: Import['kind']; rows: number; before: Omit<Others, 'result'> },
 ) {
+  const { databaseUrl, service, importer } = deployment
   const copyBeforeMs = await copy(databaseUrl, { file, table: `listed_${kind}` })
   await settle(databaseUrl)
   const { address, pid } = service
-  const cpuBefore = { service: cpuMsOf(pid), postgres: postgresCpuMs(server) }
   const rssBeforeMb = rssMbOf(pid)
   resetPeakRss(pid)
-  const { result, loadFigures } = await measureOthers(service, load, () => importFile(address, importer.key, file))
+  const during = await measureOthers(deployment, () => importFile(address, importer.key, file))
+  const { result, loadFigures } = during
   const { planMs, applyMs, type } = result
   const grownMb = peakRssMbOf(pid) - rssBeforeMb
+  const ofOthers = loadFigures.requests / before.loadFigures.requests
   const cpuMs = {
-    service: cpuMsOf(pid) - cpuBefore.service,
-    postgres: postgresCpuMs(server) - cpuBefore.postgres,
+    service: during.cpuMs.service - before.cpuMs.service * ofOthers,
+    postgres: during.cpuMs.postgres - before.cpuMs.postgres * ofOthers,
   }
   // The machine may have become slower in the meantime.
   const copyMs = (copyBeforeMs + (await copy(databaseUrl, { file, table: `listed_${kind}_after` }))) / 2
@@ -147,12 +152,22 @@ async function importFile(address: string, key: string, file: string) {
   }
 }
 
-/** Runs work while another partner creates a few hundred intents a second. */
-async function measureOthers<T>({ address }: Service, load: Load, work: () => Promise<T>) {
+type Others<T = unknown> = { result: T; loadFigures: LoadFigures; cpuMs: CpuMs }
+
+/** Runs work while another partner creates a few hundred intents a second. @returns the CPU time of both */
+async function measureOthers<T>({ server, service, load }: Deployment, work: () => Promise<T>): Promise<Others<T>> {
+  const { address, pid } = service
+  const spent = (): CpuMs => ({ service: cpuMsOf(pid), postgres: postgresCpuMs(server) })
+  const before = spent()
   const steady = startSteadyLoad(address, load, { connections: others.connections, seconds: others.secondsMax })
   try {
     const result = await work()
-    return { result, loadFigures: await steady.stop() }
+    const loadFigures = await steady.stop()
+    const after = spent()
+    return {
+      ...{ result, loadFigures },
+      cpuMs: { service: after.service - before.service, postgres: after.postgres - before.postgres },
+    }
   } catch (error) {
     await steady.stop().catch(() => undefined)
     throw error

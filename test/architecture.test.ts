@@ -349,6 +349,7 @@ test('inserts, updates and deletes name only tables that the slice owns', () => 
 /** Reads of another slice's tables, each with the reason why it does not go through that slice's module. */
 const tableReads: Record<string, { [table: string]: string }> = {
   closing: { ledger_balances: 'finds the members with unused pay of an ended cycle, page by page' },
+  database: { pay_cycles: 'joins new rows with a row of the partner, so that they are inserted on its node' },
   erasure: {
     ledger_balances:
       'decides under the member’s lock whether anything about the member is unfinished, in one statement',

@@ -1,4 +1,5 @@
 import { sql, type Tx } from '../database/database.ts'
+import { setWaitLimits } from '../database/wait-limits.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
@@ -98,9 +99,7 @@ export async function closeIfOver(tx: Tx, of: OfPartner): ReturnType<typeof endI
 
 /** The statement timeout covers the wait and the work. Overlapping holders of a cycle's share lock can outlast the usual ones. */
 async function setLockTimeout(tx: Tx, lockMsMax: number): Promise<void> {
-  await sql`
-    select set_config('lock_timeout', ${String(lockMsMax)}, true),
-           set_config('statement_timeout', ${String(lockMsMax + limits.workMsMax)}, true)`.execute(tx)
+  await setWaitLimits(tx, { lockMsMax, statementMsMax: lockMsMax + limits.workMsMax })
 }
 
 type OfCycle = payCycles.OfCycle

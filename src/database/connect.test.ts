@@ -70,6 +70,27 @@ test('the compiler keeps the connections of batches and of ordinary operations a
   expect(batch(harness.db)).toBe(harness.db)
 })
 
+test('with a lane per partner a transaction sets its limits on waits, since a distributed PostgreSQL passes on no others', async () => {
+  const { db, pool, useLanes, close } = connect(harness.settings.DATABASE_URL, {
+    log: pino({ level: 'silent' }),
+    connectionsMax: 1,
+  })
+  const readLimit = () =>
+    db
+      .transaction()
+      .execute(
+        async tx => (await sql<{ limit: string }>`select current_setting('lock_timeout') as "limit"`.execute(tx)).rows,
+      )
+  try {
+    await pool.query('set lock_timeout = 0')
+    expect(await readLimit()).toEqual([{ limit: '0' }])
+    useLanes('partner')
+    expect(await readLimit()).toEqual([{ limit: '2s' }])
+  } finally {
+    await close()
+  }
+})
+
 test('connections over which rows are copied have the lanes of the others', async () => {
   const log = pino({ level: 'silent' })
   const { db, withCopying, close } = connect(harness.settings.DATABASE_URL, { log, lanes: 'partner' })

@@ -9,6 +9,7 @@ import { addressesOf, clientOf, NoPrimary } from './hosts.ts'
 import { abandon, leasing, openPool } from './lease.ts'
 import { programName } from './migrations.ts'
 import { preparing } from './prepared.ts'
+import { waitLimits } from './wait-limits.ts'
 
 export type Connection = string | { host: string; user: string; database: string }
 
@@ -92,9 +93,13 @@ export function connect(
   const pool = openPool(options, log)
   const closing = new AbortController()
   const origin: Origin = { lanes, closed: closing.signal }
-  const db = openKysely<Db>(leasing(pool), origin)
+  const begin = (lockMsMax: number) => () =>
+    origin.lanes === 'partner'
+      ? `begin; ${waitLimits('set local', { lockMsMax, statementMsMax: limits.statementMsMax })}`
+      : 'begin'
+  const db = openKysely<Db>(leasing(pool, begin(limits.lockMsMax)), origin)
   const batchPool = openPool({ ...options, ...batchOptions(origin) }, log)
-  const batchDb = openKysely<BatchDb>(preparing(batchPool), origin)
+  const batchDb = openKysely<BatchDb>(preparing(batchPool, begin(batchLimits.lockMsMax)), origin)
   const close = async () => {
     closing.abort()
     await Promise.all([db.destroy(), batchDb.destroy()])
@@ -112,7 +117,7 @@ export function connect(
   return {
     db,
     batchDb,
-    withCopying: copying(pool, origin),
+    withCopying: copying(pool, origin, begin(limits.lockMsMax)),
     pool,
     pools,
     useLanes,
@@ -186,7 +191,7 @@ const batchOptions = (origin: Origin): pg.PoolConfig => ({
 
 // Not set as connection options: a pooler refuses or drops them, and the options of a DATABASE_URL would replace them.
 const timeOuts = (lockMsMax: number) =>
-  `set lock_timeout = ${lockMsMax}; set statement_timeout = ${limits.statementMsMax};
+  `${waitLimits('set', { lockMsMax, statementMsMax: limits.statementMsMax })};
    set idle_in_transaction_session_timeout = ${limits.idleInTransactionMsMax}`
 
 /** Opens a second, small pool to the same database for the job queue, which expects the driver's own types (`int8` as text). */

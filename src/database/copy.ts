@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { type Db, type Origin, openKysely } from './database.ts'
-import { forKysely, lease } from './lease.ts'
+import { type Begin, forKysely, lease } from './lease.ts'
 
 /** Opens the input of a `copy … from stdin`: rows in its text format, written in the open transaction of the same connection. */
 export type CopyInto = (statement: string) => Writable
@@ -15,11 +15,11 @@ export type CopyInto = (statement: string) => Writable
 export type WithCopying = <T>(work: (db: Db, copyInto: CopyInto) => Promise<T>) => Promise<T>
 
 /** @param origin of what else is opened on the pool's database */
-export function copying(pool: pg.Pool, origin: Origin): WithCopying {
+export function copying(pool: pg.Pool, origin: Origin, begin: Begin): WithCopying {
   return async work => {
     let client: pg.PoolClient | undefined
     const connect = async () => {
-      const leased = await lease(pool)
+      const leased = await lease(pool, begin)
       client = leased.client
       return forKysely(leased)
     }

@@ -20,12 +20,15 @@ export type Lease = {
   release(discard?: boolean): void
 }
 
+/** Gives the SQL that begins a transaction. */
+export type Begin = () => string
+
 /**
  * Takes a connection from the pool for as long as the current deadline allows. If the deadline passes first, the connection is
  * destroyed, because a server that does not answer cannot be asked to cancel the query.
  * @throws Unavailable if no connection is free in time; later, from `query`, if the database does not answer in time
  */
-export async function lease(pool: pg.Pool): Promise<Lease> {
+export async function lease(pool: pg.Pool, begin: Begin): Promise<Lease> {
   const deadline = Deadline.current
   const client = await acquire(pool, deadline)
   // Decides the outcome if the connection is destroyed: an open transaction is rolled back, unless its commit was already sent.
@@ -43,7 +46,7 @@ export async function lease(pool: pg.Pool): Promise<Lease> {
       if (text === 'begin') isInTransaction = true
       else if (text === 'commit') isInTransaction = false
       try {
-        return await client.query(text as string, values as unknown[])
+        return await client.query(text === 'begin' ? begin() : (text as string), values as unknown[])
       } catch (error) {
         throw cutOff ?? error
       }
@@ -149,12 +152,12 @@ export function statementNames(prefix: string): (text: string) => string {
 }
 
 /** Gives Kysely connections that end with the deadline of the request. */
-export function leasing(pool: pg.Pool): PostgresPool {
+export function leasing(pool: pg.Pool, begin: Begin): PostgresPool {
   const nameOf = statementNames('read')
   return {
     options: pool.options,
     async connect() {
-      const leased = await lease(pool)
+      const leased = await lease(pool, begin)
       let isOutdated = false
       const query = async (text: string, values: readonly unknown[] = []) => {
         const given = values.map(parameterOf)

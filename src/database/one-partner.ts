@@ -13,10 +13,33 @@ import { lanesOf, type Reader, sql } from './database.ts'
  */
 export function onOnePartner(table: string, rows: { partnerId: string }[]): (db: Reader) => CachedSql {
   return db => {
-    const partnerId = rows[0]?.partnerId
-    const isRouted = lanesOf(db) === 'partner' && partnerId !== undefined
-    const isOne = isRouted && rows.every(row => row.partnerId === partnerId)
-    return isOne ? cachedSql`${conditionOn(table)} ${partnerId}` : cachedSql``
+    const partnerId = onlyPartner(db, rows)
+    return partnerId === undefined ? cachedSql`` : cachedSql`${conditionOn(table)} ${partnerId}`
+  }
+}
+
+/** The partner of all rows, if lanes are per partner. */
+function onlyPartner(db: Reader, rows: { partnerId: string }[]): string | undefined {
+  const partnerId = rows[0]?.partnerId
+  return lanesOf(db) === 'partner' && rows.every(row => row.partnerId === partnerId) ? partnerId : undefined
+}
+
+/**
+ * SQL that has rows made from values, or by other steps of the statement, inserted on the partner's node: `partner` is the partner's id in
+ * the select list, and `home` the end of the `from` clause. Otherwise a distributed PostgreSQL makes the rows on the coordinator and
+ * copies them; such a step inside `with` needs a connection to every node, and a broken constraint is an error without its code.
+ *
+ * With shared lanes, or rows of several partners, `partner` is the column `partner_id` of the relation `new`, and `home` is empty.
+ */
+export function onPartnersNode(rows: { partnerId: string }[]): Record<'partner' | 'home', (db: Reader) => CachedSql> {
+  return {
+    partner: db => (onlyPartner(db, rows) === undefined ? cachedSql`new.partner_id` : cachedSql`home.partner_id`),
+    home: db => {
+      const partnerId = onlyPartner(db, rows)
+      if (partnerId === undefined) return cachedSql``
+      // A partner always has pay cycles.
+      return cachedSql`cross join (select partner_id from pay_cycles where partner_id = ${partnerId} limit 1) home`
+    },
   }
 }
 

@@ -2,7 +2,7 @@ import type { PostgresPool } from 'kysely'
 import type pg from 'pg'
 import { sql } from './database.ts'
 import { isOutdatedPlan } from './errors.ts'
-import { forKysely, type Lease, lease, statementNames } from './lease.ts'
+import { type Begin, forKysely, type Lease, lease, statementNames } from './lease.ts'
 import { parameterOf } from './parameters.ts'
 
 const mark = '/* answered with the next statement */'
@@ -17,12 +17,12 @@ export const answeredWithNext = sql.raw(mark)
  * Gives Kysely connections on which every statement with parameters is prepared.
  * Neither `begin` nor a statement that starts with `answeredWithNext` is awaited.
  */
-export function preparing(pool: pg.Pool): PostgresPool {
+export function preparing(pool: pg.Pool, begin: Begin): PostgresPool {
   const nameOf = statementNames('batch')
   return {
     options: pool.options,
     async connect() {
-      const leased = await lease(pool)
+      const leased = await lease(pool, begin)
       const send = (text: string, values: readonly unknown[]) =>
         values.length === 0
           ? leased.query(text)

@@ -1,6 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
+import { onPartnersNode } from '../database/one-partner.ts'
 import { problem } from '../kernel/errors.ts'
 import { firstId, newId } from '../kernel/ids.ts'
 import { retentionKinds } from '../kernel/retention.ts'
@@ -33,14 +34,16 @@ export async function emit(tx: Tx, event: NewEvent): Promise<void> {
  */
 export function emitSql(all: NewEvent[]) {
   const of = <T>(value: (event: NewEvent) => T) => all.map(value)
+  const { partner, home } = onPartnersNode(all)
   return cachedSql`
     insert into events (partner_id, id, type, resource_id, sequence, created_at, data)
-    select * from rows from (
+    select ${partner}, id, type, resource_id, sequence, created_at, data from rows from (
       unnest(
         ${of(event => event.partnerId)}::text[], ${of(event => newId('event', event.now))}::text[],
         ${of(event => event.type)}::text[], ${of(event => event.resourceId)}::text[],
         ${of(event => event.sequence)}::integer[], ${of(event => event.now.toISOString())}::timestamptz[]),
-      jsonb_array_elements(${JSON.stringify(of(event => event.data))}::jsonb))`
+      jsonb_array_elements(${JSON.stringify(of(event => event.data))}::jsonb))
+      as new (partner_id, id, type, resource_id, sequence, created_at, data) ${home}`
 }
 
 /**

@@ -2,7 +2,7 @@ import { cachedSql } from '../database/cached-sql.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
-import { onOnePartner } from '../database/one-partner.ts'
+import { onOnePartner, onPartnersNode } from '../database/one-partner.ts'
 import { conflict, Problem, problem } from '../kernel/errors.ts'
 import { retentionKinds } from '../kernel/retention.ts'
 import { sealerOf } from '../sealing/held.ts'
@@ -186,17 +186,19 @@ export function recordSql(db: Reader, records: KeyRecord[]) {
   // In key order, so that two statements with the same keys cannot deadlock.
   const sorted = records.toSorted((a, b) => (nameOf(a.claim) < nameOf(b.claim) ? -1 : 1))
   const of = <T>(value: (record: KeyRecord) => T) => sorted.map(value)
+  const { partner, home } = onPartnersNode(of(({ claim }) => claim))
   return cachedSql`, key_records as (
     insert into idempotency_keys
            (partner_id, key, fingerprint, operation, status, answer, resource_id, created_at, expires_at)
-    select * from unnest(
+    select ${partner}, key, fingerprint, operation, status, answer, resource_id, created_at, expires_at from unnest(
       ${of(({ claim }) => claim.partnerId)}::text[], ${of(({ claim }) => claim.key)}::text[],
       ${of(({ claim }) => claim.fingerprint)}::bytea[], ${of(({ claim }) => claim.operation)}::text[],
       ${of(({ response }) => response.status)}::integer[],
       ${of(({ claim, response }) => sealed(db, { partnerId: claim.partnerId, response }))}::bytea[],
       ${of(({ response }) => response.resourceId)}::text[],
       ${of(({ claim }) => claim.now.toISOString())}::timestamptz[],
-      ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[]))`
+      ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[])
+      as new (partner_id, key, fingerprint, operation, status, answer, resource_id, created_at, expires_at) ${home})`
 }
 
 /** Seals headers and body together: sealing them separately would cost twice as much. No header has a line feed. */

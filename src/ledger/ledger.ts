@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { onOnePartner } from '../database/one-partner.ts'
+import { onOnePartner, onPartnersNode } from '../database/one-partner.ts'
 import { firstId, newId } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 
@@ -89,15 +89,16 @@ async function addBalances(tx: Tx, { partnerId, transfers }: Movement): Promise<
   const cycles = transfers.map(({ debit, credit, payCycleId = null }) =>
     debit === 'member_available' || credit === 'member_available' ? payCycleId : null,
   )
-  const { rows } = await sql<UnusedPay>`
+  const { partner, home } = onPartnersNode([{ partnerId }])
+  const { rows } = await cachedSql<UnusedPay>`
     with concerned as (
-      select distinct member_id, currency, pay_cycle_id
+      select distinct ${partnerId} as partner_id, member_id, currency, pay_cycle_id
         from unnest(${column('memberId')}::text[], ${column('currency')}::text[], ${cycles}::text[])
                as t (member_id, currency, pay_cycle_id)
        where member_id is not null
     ), added as (
       insert into ledger_balances (partner_id, member_id, currency)
-      select distinct ${partnerId}, member_id, currency from concerned order by 2, 3
+      select ${partner}, member_id, currency from concerned new ${home} order by member_id, currency
           on conflict do nothing
     )
     select b.member_id, b.currency, b.pay_cycle_id, b.available as amount
@@ -121,6 +122,7 @@ export function postSql(movements: Movement[]) {
     transfers.map(transfer => ({ ...movement, ...transfer, id: newId('transfer', now), at: now.toISOString() })),
   )
   const column = <K extends keyof (typeof rows)[number]>(name: K) => rows.map(row => row[name] ?? null)
+  const { partner, home } = onPartnersNode(movements)
   return cachedSql`
     lines as (
       select * from unnest(
@@ -153,31 +155,34 @@ export function postSql(movements: Movement[]) {
     ), posted as (
       insert into ledger_transfers
              (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, member_sequence)
-      select partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, member_sequence
-        from numbered where place > 0
+      select ${partner}, id, movement_id, reason, debit, credit, amount, currency, member_id, pay_cycle_id, created_at, member_sequence
+        from numbered new ${home} where place > 0
     ), floated as (
       insert into ledger_float_changes (partner_id, currency, id, float_change, pending_change)
-      select partner_id, currency, min(id), ${floatChange}, ${pendingChange}
-        from lines t where ${movesFloat} group by partner_id, currency
+      select ${partner}, currency, first_id, float_change, pending_change
+        from (select partner_id, currency, min(id) as first_id, ${floatChange} as float_change,
+                     ${pendingChange} as pending_change
+                from lines t where ${movesFloat} group by partner_id, currency) new ${home}
     ), deductions as (
       select partner_id, pay_cycle_id, member_id, currency, min(id) as id, sum(${deductionChange}) as change
         from lines t where ${changesDeduction} group by partner_id, pay_cycle_id, member_id, currency
     ), deducted as (
       insert into ledger_deductions as d (partner_id, pay_cycle_id, member_id, currency, amount)
-      select partner_id, pay_cycle_id, member_id, currency, change from deductions where change <> 0
+      select ${partner}, pay_cycle_id, member_id, currency, change from deductions new ${home} where change <> 0
           on conflict (partner_id, pay_cycle_id, member_id, currency) do update set amount = d.amount + excluded.amount
       returning partner_id, pay_cycle_id, member_id, currency, amount
     ), cycled as (
       insert into ledger_cycle_changes (partner_id, pay_cycle_id, currency, id, available_change, deductions_change)
-      select partner_id, pay_cycle_id, currency, min(id), sum(available), sum(deductions)
-        from (select partner_id, pay_cycle_id, currency, id, ${inCycleAvailable} as available, 0 as deductions
-                from lines t where 'member_available' in (debit, credit)
-               union all
-              -- A deduction was zero before if the change is all of it.
-              select partner_id, pay_cycle_id, currency, id, 0, (amount <> 0)::integer - (amount <> change)::integer
-                from deducted join deductions using (partner_id, pay_cycle_id, member_id, currency)) t
-       group by partner_id, pay_cycle_id, currency
-      having sum(available) <> 0 or sum(deductions) <> 0
+      select ${partner}, pay_cycle_id, currency, first_id, available, deductions
+        from (select partner_id, pay_cycle_id, currency, min(id) as first_id, sum(available) as available, sum(deductions) as deductions
+                from (select partner_id, pay_cycle_id, currency, id, ${inCycleAvailable} as available, 0 as deductions
+                        from lines t where 'member_available' in (debit, credit)
+                       union all
+                      -- A deduction was zero before if the change is all of it.
+                      select partner_id, pay_cycle_id, currency, id, 0, (amount <> 0)::integer - (amount <> change)::integer
+                        from deducted join deductions using (partner_id, pay_cycle_id, member_id, currency)) t
+               group by partner_id, pay_cycle_id, currency
+              having sum(available) <> 0 or sum(deductions) <> 0) new ${home}
     )`
 }
 

@@ -319,11 +319,10 @@ async function insertLines(tx: Tx, { partnerId, payRunId, lines }: OfPayRun & { 
   for (const [index, piece] of piecesOf(lines, linesPerStatement).entries()) {
     await sql`
       insert into pay_run_lines (partner_id, pay_run_id, line, member_id, amount, currency)
-      select ${partnerId}, ${payRunId}, ${index * linesPerStatement}::integer + line, member_id, amount, currency
-        from unnest(${piece.map(line => line.memberId)}::text[], ${piece.map(line => line.amount)}::bigint[],
-                    ${piece.map(line => line.currency)}::text[]) with ordinality as t (member_id, amount, currency, line)`.execute(
-      tx,
-    )
+      select r.partner_id, r.id, ${index * linesPerStatement}::integer + line, member_id, amount, currency
+        from pay_runs r, unnest(${piece.map(line => line.memberId)}::text[], ${piece.map(line => line.amount)}::bigint[],
+                    ${piece.map(line => line.currency)}::text[]) with ordinality as t (member_id, amount, currency, line)
+       where r.partner_id = ${partnerId} and r.id = ${payRunId}`.execute(tx)
   }
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { sql, type Tx } from '../database/database.ts'
 import { brokenConstraint, isDeadlock, isLockTimeout } from '../database/errors.ts'
 import { isSpread } from '../database/spread.ts'
+import { setWaitLimits } from '../database/wait-limits.ts'
 import * as events from '../events/events.ts'
 import { problem } from '../kernel/errors.ts'
 import * as members from '../members/members.ts'
@@ -14,10 +15,10 @@ import { stopMoving } from './moves.ts'
 
 const limits = {
   // A request or a task of the partner holds its locks for seconds on a busy machine: an import, or a closing cycle.
-  lockSecondsMax: 30,
+  lockMsMax: 30_000,
   // A partner with ten thousand members takes half a minute, and several on a busy machine: each member's rows are searched for in every
   // table.
-  statementSecondsMax: 300,
+  statementMsMax: 300_000,
   // Before each attempt fails, PostgreSQL takes a second to find the deadlock.
   attemptsMax: 10,
   // Lets the other transaction finish; random, so that two resets do not collide again.
@@ -33,9 +34,7 @@ const limits = {
  * A database function deletes, because the program may not delete from the books; see docs/decisions/0015-a-clock-per-partner.md.
  */
 export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
-  await sql`
-    select set_config('statement_timeout', ${`${limits.statementSecondsMax}s`}, true),
-           set_config('lock_timeout', ${`${limits.lockSecondsMax}s`}, true)`.execute(tx)
+  await setWaitLimits(tx, limits)
   await stopMoving(tx, partnerId).catch(error => {
     // Another reset holds the clock.
     throw isLockTimeout(error) ? busy() : error

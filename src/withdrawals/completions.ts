@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { busy, type CommandOutcome } from '../batch/batch.ts'
 import { cachedSql } from '../database/cached-sql.ts'
-import type { Tx } from '../database/database.ts'
-import { onOnePartner } from '../database/one-partner.ts'
+import { sql, type Tx } from '../database/database.ts'
+import { onOnePartner, onPartnersNode } from '../database/one-partner.ts'
 import { answeredWithNext } from '../database/prepared.ts'
 import * as events from '../events/events.ts'
 import * as float from '../float/float.ts'
@@ -201,7 +201,11 @@ async function write(
   tx: Tx,
   { created, records }: { created: NewWithdrawal[]; records: idempotency.KeyRecord[] },
 ): Promise<void> {
-  if (created.length === 0 && records.length === 0) return
+  if (created.length === 0) {
+    if (records.length > 0)
+      await cachedSql`with nothing as (select)${idempotency.recordSql(tx, records)} select`.execute(tx)
+    return
+  }
   const of = <T>(value: (withdrawal: NewWithdrawal) => T) => created.map(value)
   const intentsOf = of(({ command, intent }) => ({ partnerId: command.partner.id, intent, now: command.now }))
   const movements = of(({ withdrawalId, command, intent }) => ({
@@ -213,13 +217,11 @@ async function write(
     const withdrawal = { ...intent, id: withdrawalId, withdrawalIntentId: intent.id }
     return [intents.eventOf('completed', { ...common, intent }), eventOf('held', { ...common, withdrawal })]
   })
+  const { partner, home } = onPartnersNode(intentsOf)
   await cachedSql`${answeredWithNext}
     with held as (
-      insert into withdrawals
-             (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee,
-              created_at, due_at, balance_after)
-      select w.partner_id, w.id, w.intent_id, w.member_id, w.pay_cycle_id, 'held', w.currency, w.gross_amount, w.net_amount, w.fee,
-             w.employer_fee, w.created_at, w.due_at, w.balance_after
+      insert into withdrawals (partner_id, status, ${insertedColumns})
+      select ${partner}, 'held', ${insertedColumns}
         from unnest(
           ${of(each => each.command.partner.id)}::text[], ${of(each => each.withdrawalId)}::text[], ${of(each => each.intent.id)}::text[],
           ${of(each => each.intent.memberId)}::text[], ${of(each => each.intent.payCycleId)}::text[],
@@ -227,13 +229,15 @@ async function write(
           ${of(each => each.intent.netAmount)}::bigint[], ${of(each => each.intent.fee)}::bigint[],
           ${of(each => each.intent.employerFee)}::bigint[], ${of(each => each.command.now.toISOString())}::timestamptz[],
           ${of(each => each.dueAt.toISOString())}::timestamptz[], ${of(each => each.balanceAfter)}::bigint[])
-          as w (partner_id, id, intent_id, member_id, pay_cycle_id, currency, gross_amount, net_amount, fee, employer_fee,
-                created_at, due_at, balance_after)
+          as new (partner_id, ${insertedColumns}) ${home}
     ), ${ledger.postSql(movements)},
     completed as (${intents.completeSql(intentsOf)}),
     events as (${events.emitSql(emitted)})${idempotency.recordSql(tx, records)}
     select`.execute(tx)
 }
+
+const insertedColumns = sql`
+  id, withdrawal_intent_id, member_id, pay_cycle_id, currency, gross_amount, net_amount, fee, employer_fee, created_at, due_at, balance_after`
 
 // Locks the partners' rows in id order, and takes no lock after them.
 async function alertLowFloats(tx: Tx, created: NewWithdrawal[], { waits }: { waits: boolean }): Promise<void> {

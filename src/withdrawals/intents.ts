@@ -4,7 +4,7 @@ import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
-import { onOnePartner } from '../database/one-partner.ts'
+import { onOnePartner, onPartnersNode } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { Problem, problem } from '../kernel/errors.ts'
@@ -107,12 +107,11 @@ async function insertAll(
   const emitted = created.map(({ partnerId, intent }) =>
     eventOf('created', { partnerId, intent, now: intent.createdAt }),
   )
+  const { partner, home } = onPartnersNode(created)
   await cachedSql`
     with intents as (
-      insert into withdrawal_intents
-             (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee, tier, tier_version,
-              account, created_at, expires_at)
-      select * from unnest(
+      insert into withdrawal_intents (partner_id, ${insertedColumns})
+      select ${partner}, ${insertedColumns} from unnest(
         ${created.map(({ partnerId }) => partnerId)}::text[], ${of(intent => intent.id)}::text[],
         ${of(intent => intent.memberId)}::text[], ${of(intent => intent.payCycleId)}::text[],
         ${of(intent => intent.status)}::text[], ${of(intent => intent.currency)}::text[],
@@ -121,10 +120,13 @@ async function insertAll(
         ${of(intent => intent.tier)}::text[], ${of(intent => intent.tierVersion)}::integer[],
         ${created.map(({ account }) => account)}::bytea[],
         ${of(intent => intent.createdAt.toISOString())}::timestamptz[],
-        ${of(intent => intent.expiresAt.toISOString())}::timestamptz[])
+        ${of(intent => intent.expiresAt.toISOString())}::timestamptz[]) as new (partner_id, ${insertedColumns}) ${home}
     ), events as (${events.emitSql(emitted)})${idempotency.recordSql(db, records)}
     select`.execute(db)
 }
+
+const insertedColumns = sql`
+  id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee, tier, tier_version, account, created_at, expires_at`
 
 /** Cancels a pending intent. Idempotent. */
 export async function cancel(

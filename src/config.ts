@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import { ajv } from './kernel/json-schema.ts'
-import type { Lanes } from './kernel/lanes.ts'
 import { retentionSettings } from './kernel/retention.ts'
 
 /** The default port for a worker's health probes. */
@@ -11,50 +10,46 @@ const safeAddress = '^(https://[^\\s/?#@]+/?|http://(127\\.0\\.0\\.1|localhost|\
 // The same with a path and a query.
 const noticeAddress = '^(https://[^\\s#@]+|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])(:[0-9]+)?(/[^\\s#]*)?)?$'
 
+type TextRules = { default?: string; pattern?: string; examples?: string[] }
+
+/** A text, which is empty unless it is set. */
+const text = (description: string, rules: TextRules = {}) => Type.String({ default: '', ...rules, description })
+
+/** A secret, or an address that can have one. */
+const secret = (description: string, rules: TextRules = {}) =>
+  Type.String({ default: '', writeOnly: true, ...rules, description })
+
+const choice = <Word extends string>(words: Word[], about: { default: NoInfer<Word>; description: string }) =>
+  Type.Unsafe<Word>({ type: 'string', enum: words, ...about })
+
 /**
  * Every setting, declared once. Types, defaults, validation and the table in docs/reference/settings.md derive from it.
  * The environment is read only here.
  */
 export const Settings = Type.Object({
-  HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on. `0.0.0.0` listens on all.' }),
+  HOST: text('Address to listen on. `0.0.0.0` listens on all.', { default: '127.0.0.1' }),
   PORT: Type.Integer({
     default: 8080,
     minimum: 0,
     maximum: 65535,
     description: 'Port to listen on. `0` picks a free port.',
   }),
-  DATABASE_URL: Type.String({
-    default: '',
-    writeOnly: true,
-    pattern: '^(postgres(ql)?://.+)?$',
-    examples: ['postgres://midmonth@db.internal/midmonth'],
-    description:
-      'PostgreSQL 15 or later, for example `postgres://midmonth@db.internal/midmonth`. With several hosts, separated by commas, connections lead to the one that accepts writes; see docs/operations/high-availability.md. If empty, Midmonth runs its embedded PostgreSQL.',
-  }),
-  DATABASE_OWNER_URL: Type.String({
-    default: '',
-    writeOnly: true,
-    pattern: '^(postgres(ql)?://.+)?$',
-    examples: ['postgres://midmonth_owner@db.internal/midmonth'],
-    description:
-      'The same database with the role that owns it, for example `postgres://midmonth_owner@db.internal/midmonth`. Used to migrate. If empty, `DATABASE_URL` is used, and its role must own the database.',
-  }),
-  MIDMONTH_REPLICA_URL: Type.String({
-    default: '',
-    writeOnly: true,
-    pattern: '^(postgres(ql)?://[^,]+)?$',
-    examples: ['postgres://midmonth_app@db-replica.internal/midmonth'],
-    description:
-      'A replica of the database, for the overview, the event feed, statements, lists of members and deductions, and exports. It is read only once it has every write that was acknowledged before; otherwise, and without this setting, the primary is. See docs/operations/high-availability.md.',
-  }),
-  MIDMONTH_DATA_DIR: Type.String({
-    default: '',
-    description:
-      'Data folder of the embedded PostgreSQL. If empty, the folder is `data` in the checkout, or one in /var/lib/midmonth if PostgreSQL cannot access the checkout.',
-  }),
-  MIDMONTH_MODE: Type.Unsafe<'sandbox' | 'live'>({
-    type: 'string',
-    enum: ['sandbox', 'live'],
+  DATABASE_URL: secret(
+    'PostgreSQL 15 or later, for example `postgres://midmonth@db.internal/midmonth`. With several hosts, separated by commas, connections lead to the one that accepts writes; see docs/operations/high-availability.md. If empty, Midmonth runs its embedded PostgreSQL.',
+    { pattern: '^(postgres(ql)?://.+)?$', examples: ['postgres://midmonth@db.internal/midmonth'] },
+  ),
+  DATABASE_OWNER_URL: secret(
+    'The same database with the role that owns it, for example `postgres://midmonth_owner@db.internal/midmonth`. Used to migrate. If empty, `DATABASE_URL` is used, and its role must own the database.',
+    { pattern: '^(postgres(ql)?://.+)?$', examples: ['postgres://midmonth_owner@db.internal/midmonth'] },
+  ),
+  MIDMONTH_REPLICA_URL: secret(
+    'A replica of the database, for the overview, the event feed, statements, lists of members and deductions, and exports. It is read only once it has every write that was acknowledged before; otherwise, and without this setting, the primary is. See docs/operations/high-availability.md.',
+    { pattern: '^(postgres(ql)?://[^,]+)?$', examples: ['postgres://midmonth_app@db-replica.internal/midmonth'] },
+  ),
+  MIDMONTH_DATA_DIR: text(
+    'Data folder of the embedded PostgreSQL. If empty, the folder is `data` in the checkout, or one in /var/lib/midmonth if PostgreSQL cannot access the checkout.',
+  ),
+  MIDMONTH_MODE: choice(['sandbox', 'live'], {
     default: 'sandbox',
     description:
       '`sandbox` for testing, with demo data and `mm_test_…` keys; `live` for real wages. A database belongs to one mode and cannot switch.',
@@ -66,160 +61,95 @@ export const Settings = Type.Object({
     description:
       'Maximum number of database connections of this process. The API uses up to 8 more for batches (16 on Citus), and a worker up to 7 more for its queue.',
   }),
-  MIDMONTH_LANES: Type.Unsafe<Lanes | 'auto'>({
-    type: 'string',
-    enum: ['auto', 'shared', 'partner'],
+  MIDMONTH_LANES: choice(['auto', 'shared', 'partner'], {
     default: 'auto',
     description:
       'Which commands the API writes in one batch. `auto`: what suits the database, and nothing else works on Citus. `shared`: commands of all partners, which is faster on one database. `partner`: commands of one partner, so that a distributed PostgreSQL (Citus) can route every statement to one node.',
   }),
-  MIDMONTH_TRUST_PROXY: Type.String({
-    default: '',
-    pattern: '^([0-9A-Fa-f:.]+(/[0-9]{1,3})?(,[0-9A-Fa-f:.]+(/[0-9]{1,3})?)*)?$',
-    examples: ['127.0.0.1', '10.0.0.0/8,fd00::/8'],
-    description:
-      'Comma-separated addresses or networks of trusted proxies. For requests from them, `x-forwarded-for` gives the caller’s address; otherwise it is ignored. The address is used to rate-limit requests with unknown API keys.',
-  }),
-  MIDMONTH_PUBLIC_URL: Type.String({
-    default: '',
-    pattern: '^(https?://[^\\s/?#]+/?)?$',
-    examples: ['https://pay.example.com'],
-    description:
-      'Public address of the service, used in links, for the hosted page of member sessions and for the packages in the guides. `start` requires it in live mode. If empty in a sandbox, the hosted page is at the address that the partner’s request was sent to.',
-  }),
-  MIDMONTH_OIDC_ISSUER: Type.String({
-    default: '',
-    pattern: '^(https?://[^\\s?#]+)?$',
-    examples: ['https://login.example.com/realms/staff'],
-    description:
-      'Issuer of the OpenID provider through which people sign in to the console; see docs/operations/users.md. If empty, they sign in with a password. In live mode it must be `https`.',
-  }),
-  MIDMONTH_OIDC_CLIENT_ID: Type.String({ default: '', description: 'The id of Midmonth at the OpenID provider.' }),
-  MIDMONTH_OIDC_CLIENT_SECRET: Type.String({
-    default: '',
-    writeOnly: true,
-    description: 'The secret of Midmonth at the OpenID provider. If empty, Midmonth is a public client.',
-  }),
-  MIDMONTH_OIDC_GROUPS_CLAIM: Type.String({
-    default: 'groups',
-    description: 'The claim of the ID token that lists the groups of a user.',
-  }),
-  MIDMONTH_OIDC_ROLES: Type.String({
-    default: '',
-    description:
-      'What the groups of the OpenID provider grant, as JSON: `{"operations":["operator"],"acme-payroll":["payroll@par_…"]}`. The groups then decide all roles of people who sign in through the provider. If empty, roles are given in the console.',
-  }),
-  MIDMONTH_STATE_DIR: Type.String({
-    default: '',
-    description:
-      'Folder of the installation’s key file and of the journal of erased members, unless another setting places them. Packages and images set it; it chooses no key, so a key in Vault or AWS KMS can be set beside it. If empty, a folder beside the data folder (`data-key` in the checkout).',
-  }),
-  MIDMONTH_INSTALLATION_KEY_FILE: Type.String({
-    default: '',
-    description:
-      'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/keys.md. All processes need the same key. The first start with an empty database creates the file. If empty, the file is `installation.key` in `MIDMONTH_STATE_DIR`.',
-  }),
-  MIDMONTH_INSTALLATION_KEY: Type.String({
-    default: '',
-    writeOnly: true,
-    pattern: '^([A-Za-z0-9+/]{43}=)?$',
-    examples: ['the output of: openssl rand -base64 32'],
-    description:
-      'The installation’s key itself instead of a file: 32 bytes in base64, for example from `openssl rand -base64 32`.',
-  }),
-  MIDMONTH_VAULT_KEY: Type.String({
-    default: '',
-    pattern: '^([\\w.-]+(/[\\w.-]+)+)?$',
-    examples: ['transit/midmonth'],
-    description:
-      'The installation’s key in HashiCorp Vault, instead of a file: the mount of the transit engine and the name of the key, for example `transit/midmonth`; see docs/operations/keys.md.',
-  }),
-  MIDMONTH_VAULT_ADDRESS: Type.String({
-    default: '',
+  MIDMONTH_TRUST_PROXY: text(
+    'Comma-separated addresses or networks of trusted proxies. For requests from them, `x-forwarded-for` gives the caller’s address; otherwise it is ignored. The address is used to rate-limit requests with unknown API keys.',
+    {
+      pattern: '^([0-9A-Fa-f:.]+(/[0-9]{1,3})?(,[0-9A-Fa-f:.]+(/[0-9]{1,3})?)*)?$',
+      examples: ['127.0.0.1', '10.0.0.0/8,fd00::/8'],
+    },
+  ),
+  MIDMONTH_PUBLIC_URL: text(
+    'Public address of the service, used in links, for the hosted page of member sessions and for the packages in the guides. `start` requires it in live mode. If empty in a sandbox, the hosted page is at the address that the partner’s request was sent to.',
+    { pattern: '^(https?://[^\\s/?#]+/?)?$', examples: ['https://pay.example.com'] },
+  ),
+  MIDMONTH_OIDC_ISSUER: text(
+    'Issuer of the OpenID provider through which people sign in to the console; see docs/operations/users.md. If empty, they sign in with a password. In live mode it must be `https`.',
+    { pattern: '^(https?://[^\\s?#]+)?$', examples: ['https://login.example.com/realms/staff'] },
+  ),
+  MIDMONTH_OIDC_CLIENT_ID: text('The id of Midmonth at the OpenID provider.'),
+  MIDMONTH_OIDC_CLIENT_SECRET: secret(
+    'The secret of Midmonth at the OpenID provider. If empty, Midmonth is a public client.',
+  ),
+  MIDMONTH_OIDC_GROUPS_CLAIM: text('The claim of the ID token that lists the groups of a user.', { default: 'groups' }),
+  MIDMONTH_OIDC_ROLES: text(
+    'What the groups of the OpenID provider grant, as JSON: `{"operations":["operator"],"acme-payroll":["payroll@par_…"]}`. The groups then decide all roles of people who sign in through the provider. If empty, roles are given in the console.',
+  ),
+  MIDMONTH_STATE_DIR: text(
+    'Folder of the installation’s key file and of the journal of erased members, unless another setting places them. Packages and images set it; it chooses no key, so a key in Vault or AWS KMS can be set beside it. If empty, a folder beside the data folder (`data-key` in the checkout).',
+  ),
+  MIDMONTH_INSTALLATION_KEY_FILE: text(
+    'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/keys.md. All processes need the same key. The first start with an empty database creates the file. If empty, the file is `installation.key` in `MIDMONTH_STATE_DIR`.',
+  ),
+  MIDMONTH_INSTALLATION_KEY: secret(
+    'The installation’s key itself instead of a file: 32 bytes in base64, for example from `openssl rand -base64 32`.',
+    { pattern: '^([A-Za-z0-9+/]{43}=)?$', examples: ['the output of: openssl rand -base64 32'] },
+  ),
+  MIDMONTH_VAULT_KEY: text(
+    'The installation’s key in HashiCorp Vault, instead of a file: the mount of the transit engine and the name of the key, for example `transit/midmonth`; see docs/operations/keys.md.',
+    { pattern: '^([\\w.-]+(/[\\w.-]+)+)?$', examples: ['transit/midmonth'] },
+  ),
+  MIDMONTH_VAULT_ADDRESS: text('Address of Vault, or of its agent on this machine. Only the latter may be `http`.', {
     pattern: safeAddress,
     examples: ['https://vault.example.com:8200', 'http://127.0.0.1:8100'],
-    description: 'Address of Vault, or of its agent on this machine. Only the latter may be `http`.',
   }),
-  MIDMONTH_VAULT_NAMESPACE: Type.String({
-    default: '',
+  MIDMONTH_VAULT_NAMESPACE: text('Namespace of the key in Vault Enterprise.', {
     pattern: '^([\\w./-]+)?$',
     examples: ['admin/payroll'],
-    description: 'Namespace of the key in Vault Enterprise.',
   }),
-  MIDMONTH_VAULT_TOKEN: Type.String({
-    default: '',
-    writeOnly: true,
-    pattern: '^[\\x21-\\x7e]*$',
-    examples: ['a token of Vault'],
-    description: 'Token for Vault. If this and the file are empty, none is sent, as to an agent that adds its own.',
-  }),
-  MIDMONTH_VAULT_TOKEN_FILE: Type.String({
-    default: '',
-    description:
-      'Path of a file with the token for Vault, which may be replaced at any time. Only the user of the service may read it.',
-  }),
-  MIDMONTH_AWS_KMS_KEY: Type.String({
-    default: '',
-    pattern: '^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+)?$',
-    examples: ['arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab'],
-    description:
-      'The installation’s key in AWS KMS, instead of a file: the ARN of a symmetric key; see docs/operations/keys.md.',
-  }),
-  MIDMONTH_AWS_KMS_ENDPOINT: Type.String({
-    default: '',
-    pattern: safeAddress,
-    examples: ['https://vpce-….kms.eu-west-1.vpce.amazonaws.com'],
-    description: 'Address of AWS KMS, for example of a VPC endpoint. If empty, its public address in the key’s region.',
-  }),
-  AWS_ACCESS_KEY_ID: Type.String({
-    default: '',
-    writeOnly: true,
-    description:
-      'AWS credentials for the key in AWS KMS. If empty, they come from the container (`AWS_CONTAINER_CREDENTIALS_…`) or the instance.',
-  }),
-  AWS_SECRET_ACCESS_KEY: Type.String({
-    default: '',
-    writeOnly: true,
-    description: 'The secret of `AWS_ACCESS_KEY_ID`.',
-  }),
-  AWS_SESSION_TOKEN: Type.String({
-    default: '',
-    writeOnly: true,
-    description: 'The token of temporary AWS credentials.',
-  }),
-  AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: Type.String({
-    default: '',
-    description: 'Set by ECS: where the container gets AWS credentials.',
-  }),
-  AWS_CONTAINER_CREDENTIALS_FULL_URI: Type.String({
-    default: '',
-    description: 'Set by EKS Pod Identity: where the container gets AWS credentials.',
-  }),
-  AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: Type.String({
-    default: '',
-    description: 'Set by EKS Pod Identity: the file with the token for that address.',
-  }),
-  AWS_EC2_METADATA_SERVICE_ENDPOINT: Type.String({
+  MIDMONTH_VAULT_TOKEN: secret(
+    'Token for Vault. If this and the file are empty, none is sent, as to an agent that adds its own.',
+    { pattern: '^[\\x21-\\x7e]*$', examples: ['a token of Vault'] },
+  ),
+  MIDMONTH_VAULT_TOKEN_FILE: text(
+    'Path of a file with the token for Vault, which may be replaced at any time. Only the user of the service may read it.',
+  ),
+  MIDMONTH_AWS_KMS_KEY: text(
+    'The installation’s key in AWS KMS, instead of a file: the ARN of a symmetric key; see docs/operations/keys.md.',
+    {
+      pattern: '^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+)?$',
+      examples: ['arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab'],
+    },
+  ),
+  MIDMONTH_AWS_KMS_ENDPOINT: text(
+    'Address of AWS KMS, for example of a VPC endpoint. If empty, its public address in the key’s region.',
+    { pattern: safeAddress, examples: ['https://vpce-….kms.eu-west-1.vpce.amazonaws.com'] },
+  ),
+  AWS_ACCESS_KEY_ID: secret(
+    'AWS credentials for the key in AWS KMS. If empty, they come from the container (`AWS_CONTAINER_CREDENTIALS_…`) or the instance.',
+  ),
+  AWS_SECRET_ACCESS_KEY: secret('The secret of `AWS_ACCESS_KEY_ID`.'),
+  AWS_SESSION_TOKEN: secret('The token of temporary AWS credentials.'),
+  AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: text('Set by ECS: where the container gets AWS credentials.'),
+  AWS_CONTAINER_CREDENTIALS_FULL_URI: text('Set by EKS Pod Identity: where the container gets AWS credentials.'),
+  AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: text('Set by EKS Pod Identity: the file with the token for that address.'),
+  AWS_EC2_METADATA_SERVICE_ENDPOINT: text('Where an EC2 instance gets AWS credentials.', {
     default: 'http://169.254.169.254',
-    description: 'Where an EC2 instance gets AWS credentials.',
   }),
-  MIDMONTH_ERASURE_JOURNAL: Type.String({
-    default: '',
-    description:
-      'Path of the journal of erased members, by which a database that is restored from a backup erases them again; see docs/operations/erasure.md. All processes that serve the API need the same file. If empty, the file is `erasures.jsonl` in `MIDMONTH_STATE_DIR`, or, if that is empty too, beside the installation’s key file.',
-  }),
-  MIDMONTH_BACKUP_DIR: Type.String({
-    default: '',
-    description:
-      'Folder for the backups of the embedded PostgreSQL and its WAL, on another disk or machine; see docs/operations/backups.md. Every process and command needs the same setting.',
-  }),
-  MIDMONTH_BACKUP_RECIPIENTS: Type.String({
-    default: '',
-    pattern: '^(age1[0-9a-z]+(,age1[0-9a-z]+)*)?$',
-    examples: ['the public key that age-keygen prints: age1…'],
-    description:
-      'Comma-separated public keys of [age](https://age-encryption.org), for which the backups in `MIDMONTH_BACKUP_DIR` are encrypted. Only their private keys, which Midmonth never needs for a backup, can restore one.',
-  }),
+  MIDMONTH_ERASURE_JOURNAL: text(
+    'Path of the journal of erased members, by which a database that is restored from a backup erases them again; see docs/operations/erasure.md. All processes that serve the API need the same file. If empty, the file is `erasures.jsonl` in `MIDMONTH_STATE_DIR`, or, if that is empty too, beside the installation’s key file.',
+  ),
+  MIDMONTH_BACKUP_DIR: text(
+    'Folder for the backups of the embedded PostgreSQL and its WAL, on another disk or machine; see docs/operations/backups.md. Every process and command needs the same setting.',
+  ),
+  MIDMONTH_BACKUP_RECIPIENTS: text(
+    'Comma-separated public keys of [age](https://age-encryption.org), for which the backups in `MIDMONTH_BACKUP_DIR` are encrypted. Only their private keys, which Midmonth never needs for a backup, can restore one.',
+    { pattern: '^(age1[0-9a-z]+(,age1[0-9a-z]+)*)?$', examples: ['the public key that age-keygen prints: age1…'] },
+  ),
   MIDMONTH_BACKUP_DAYS: Type.Integer({
     default: 35,
     minimum: 1,
@@ -227,15 +157,11 @@ export const Settings = Type.Object({
     description:
       'How many days your backups of the database are kept, at most. `midmonth backup take` deletes older ones from `MIDMONTH_BACKUP_DIR`; others are yours to delete. The receipt of an erasure names the day on which the last one with the member’s data is gone.',
   }),
-  MIDMONTH_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
-    type: 'string',
-    enum: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
+  MIDMONTH_LOG_LEVEL: choice(['trace', 'debug', 'info', 'warn', 'error', 'silent'], {
     default: 'info',
     description: 'Minimum level of log lines.',
   }),
-  MIDMONTH_TRACES: Type.Unsafe<'on' | 'off'>({
-    type: 'string',
-    enum: ['on', 'off'],
+  MIDMONTH_TRACES: choice(['on', 'off'], {
     default: 'off',
     description:
       '`on` makes spans of requests, batches, tasks and outgoing calls for the OpenTelemetry SDK that is loaded beside the program; see docs/operations/tracing.md.',
@@ -248,68 +174,43 @@ export const Settings = Type.Object({
       description: `Port on which \`start --worker\` serves \`/livez\` and \`/readyz\`; with the API in the same process, they are on \`PORT\`. \`0\` picks a free port. If empty, ${defaultHealthPort}; if that is in use, the worker logs a warning and runs without them. If a port is set and in use, the start fails.`,
     }),
   ),
-  MIDMONTH_METRICS_TOKEN: Type.String({
-    default: '',
-    writeOnly: true,
-    pattern: '^([\\x21-\\x7e]{16,200})?$',
-    examples: ['the output of: openssl rand -hex 32'],
-    description:
-      'Token with which Prometheus reads `GET /metrics`, sent as `authorization: Bearer …`: 16 to 200 visible ASCII characters. If empty, `PORT` does not serve metrics; the port of health probes serves them to anyone who reaches it.',
-  }),
-  MIDMONTH_RAILS: Type.String({
-    default: '',
-    description:
-      'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads the file when it starts, and all need the same file. If empty, no bank is connected: a live installation refuses withdrawals, and a sandbox uses the simulated bank. If `DATABASE_URL` is also empty, the sandbox pays euros through the files of a demo bank.',
-  }),
-  MIDMONTH_APPROVAL_LOGINS: Type.Unsafe<'different' | 'any'>({
-    type: 'string',
-    enum: ['different', 'any'],
+  MIDMONTH_METRICS_TOKEN: secret(
+    'Token with which Prometheus reads `GET /metrics`, sent as `authorization: Bearer …`: 16 to 200 visible ASCII characters. If empty, `PORT` does not serve metrics; the port of health probes serves them to anyone who reaches it.',
+    { pattern: '^([\\x21-\\x7e]{16,200})?$', examples: ['the output of: openssl rand -hex 32'] },
+  ),
+  MIDMONTH_RAILS: text(
+    'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads the file when it starts, and all need the same file. If empty, no bank is connected: a live installation refuses withdrawals, and a sandbox uses the simulated bank. If `DATABASE_URL` is also empty, the sandbox pays euros through the files of a demo bank.',
+  ),
+  MIDMONTH_APPROVAL_LOGINS: choice(['different', 'any'], {
     default: 'different',
     description:
       'Whether the two people who approve a batch with `midmonth payouts approve` need different operating system logins. `any`: the names given with `--as` are enough. See docs/guides/go-live.md for what this can guarantee.',
   }),
-  MIDMONTH_WEBHOOK_LOOPBACK: Type.Unsafe<'auto' | 'on' | 'off'>({
-    type: 'string',
-    enum: ['auto', 'on', 'off'],
+  MIDMONTH_WEBHOOK_LOOPBACK: choice(['auto', 'on', 'off'], {
     default: 'auto',
     description:
       'Whether webhook endpoints may be on this machine (`localhost`, 127.0.0.1). `auto`: only in a sandbox that itself listens on such an address. The ports of the database are never allowed.',
   }),
-  MIDMONTH_NOTIFY_WEBHOOK_URL: Type.String({
-    default: '',
-    writeOnly: true,
-    pattern: noticeAddress,
-    examples: ['https://alerts.example.com/midmonth'],
-    description:
-      'Address to which the worker sends a signed request when something begins or stops needing attention; see docs/operations/notifications.md. Only an address on this machine may be `http`.',
-  }),
-  MIDMONTH_NOTIFY_WEBHOOK_SECRET: Type.String({
-    default: '',
-    writeOnly: true,
+  MIDMONTH_NOTIFY_WEBHOOK_URL: secret(
+    'Address to which the worker sends a signed request when something begins or stops needing attention; see docs/operations/notifications.md. Only an address on this machine may be `http`.',
+    { pattern: noticeAddress, examples: ['https://alerts.example.com/midmonth'] },
+  ),
+  MIDMONTH_NOTIFY_WEBHOOK_SECRET: secret('The secret that signs these requests, as of the webhooks of partners.', {
     pattern: '^(whsec_[A-Za-z0-9+/]{32,}={0,2})?$',
     examples: ['whsec_ and the output of: openssl rand -base64 32'],
-    description: 'The secret that signs these requests, as of the webhooks of partners.',
   }),
-  MIDMONTH_NOTIFY_EMAIL: Type.String({
-    default: '',
+  MIDMONTH_NOTIFY_EMAIL: text('E-mail address of the operators that gets the same messages.', {
     pattern: '^([^\\s,@<>"]+@[^\\s,@<>"]+)?$',
     examples: ['ops@example.com'],
-    description: 'E-mail address of the operators that gets the same messages.',
   }),
-  MIDMONTH_NOTIFY_EMAIL_FROM: Type.String({
-    default: '',
-    pattern: '^([^\\s,@<>"]+@[^\\s,@<>"]+)?$',
-    examples: ['midmonth@example.com'],
-    description: 'E-mail address that sends them. If empty, they come from the address that gets them.',
-  }),
-  MIDMONTH_SMTP_URL: Type.String({
-    default: '',
-    writeOnly: true,
-    pattern: '^(smtps?://([^\\s/?#@]+@)?[^\\s/?#@]+/?)?$',
-    examples: ['smtps://midmonth:PASSWORD@mail.example.com'],
-    description:
-      'The mail server that sends them: `smtps` with TLS, by default on port 465; `smtp` with STARTTLS, by default on port 587. Only on this machine may `smtp` have no TLS.',
-  }),
+  MIDMONTH_NOTIFY_EMAIL_FROM: text(
+    'E-mail address that sends them. If empty, they come from the address that gets them.',
+    { pattern: '^([^\\s,@<>"]+@[^\\s,@<>"]+)?$', examples: ['midmonth@example.com'] },
+  ),
+  MIDMONTH_SMTP_URL: secret(
+    'The mail server that sends them: `smtps` with TLS, by default on port 465; `smtp` with STARTTLS, by default on port 587. Only on this machine may `smtp` have no TLS.',
+    { pattern: '^(smtps?://([^\\s/?#@]+@)?[^\\s/?#@]+/?)?$', examples: ['smtps://midmonth:PASSWORD@mail.example.com'] },
+  ),
   MIDMONTH_NOTIFY_REMINDER_HOURS: Type.Integer({
     default: 24,
     minimum: 1,
@@ -323,36 +224,23 @@ export const Settings = Type.Object({
     description:
       'How long to keep serving after SIGTERM while `/readyz` returns 503, so that a load balancer takes the process out. Ctrl-C skips this.',
   }),
-  MIDMONTH_DOCS: Type.Unsafe<'on' | 'off'>({
-    type: 'string',
-    enum: ['on', 'off'],
+  MIDMONTH_DOCS: choice(['on', 'off'], {
     default: 'on',
     description: '`off` disables the documentation at /docs; /openapi.json is still served.',
   }),
-  MIDMONTH_REQUEST_LOG: Type.Unsafe<'on' | 'off'>({
-    type: 'string',
-    enum: ['on', 'off'],
+  MIDMONTH_REQUEST_LOG: choice(['on', 'off'], {
     default: 'on',
     description:
       '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 3 GB a day.',
   }),
   ...retentionSettings,
-  MIDMONTH_URL: Type.String({
+  MIDMONTH_URL: text('Address of the API for the commands that call it; see [The command line](cli.md).', {
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',
     examples: ['https://pay.example.com'],
-    description: 'Address of the API for the commands that call it; see [The command line](cli.md).',
   }),
-  MIDMONTH_API_KEY: Type.String({
-    default: '',
-    writeOnly: true,
-    description: 'API key of the partner for the commands that call the API. It overrides `midmonth login`.',
-  }),
-  MIDMONTH_OPERATOR_KEY: Type.String({
-    default: '',
-    writeOnly: true,
-    description: 'Operator key for the commands of operators that work on a server, with `--url`.',
-  }),
+  MIDMONTH_API_KEY: secret('API key of the partner for the commands that call the API. It overrides `midmonth login`.'),
+  MIDMONTH_OPERATOR_KEY: secret('Operator key for the commands of operators that work on a server, with `--url`.'),
 })
 export type Settings = Static<typeof Settings>
 

@@ -1,6 +1,6 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { systemClock } from '../src/clock.ts'
-import { examples } from './help.ts'
+import { PrintingCommand } from './command.ts'
 import { addServerOptions, OperatorCommand } from './operator-client.ts'
 import { countOf, print, printResult } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
@@ -8,15 +8,14 @@ import { whole } from './whole.ts'
 
 const operations = () => import('../src/operators/installation-operations.ts')
 
-export const backupCommand = new Command('backup')
+export const backupCommand = new PrintingCommand('backup')
 
 backupCommand
   .command('take')
   .description(
     'Back up the embedded PostgreSQL to MIDMONTH_BACKUP_DIR while it runs, record the backup, and delete those older than MIDMONTH_BACKUP_DAYS. Call it daily.',
   )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('backup take'))
+  .examples('backup take')
   .action(async options => {
     const [{ takeBackup }, { withDatabase }] = await Promise.all([
       import('../src/backups/take.ts'),
@@ -48,8 +47,7 @@ backupCommand
 backupCommand
   .command('list')
   .description('List the complete backups in MIDMONTH_BACKUP_DIR, oldest first.')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('backup list', 'backup list --json'))
+  .examples('backup list', 'backup list --json')
   .action(async options => {
     const [{ readSettings }, { listBaseBackups }, { requireBackupTarget }] = await Promise.all([
       import('../src/config.ts'),

@@ -1,10 +1,9 @@
-import { Command } from 'commander'
 import { SettingsProblem } from '../src/config.ts'
 import { distribute } from '../src/database/distribute.ts'
 import { countConnections } from '../src/database/migrations.ts'
 import { planDistribution } from '../src/database/placing.ts'
 import type { Database } from '../src/open-database.ts'
-import { examples } from './help.ts'
+import { PrintingCommand } from './command.ts'
 import { printResult } from './print.ts'
 import { writeErrorLine } from './terminal.ts'
 import { whole } from './whole.ts'
@@ -12,7 +11,7 @@ import { withOwner } from './with-database.ts'
 
 type Options = { yes?: boolean; shards: number; json?: boolean }
 
-export const distributeCommand = new Command('distribute')
+export const distributeCommand = new PrintingCommand('distribute')
   .option('--yes', 'do it; otherwise only say what is left to do')
   .option(
     '--shards <count>',
@@ -20,8 +19,7 @@ export const distributeCommand = new Command('distribute')
     whole({ min: 1, max: 1_024 }),
     32,
   )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('distribute', 'distribute --yes --shards 64'))
+  .examples('distribute', 'distribute --yes --shards 64')
   .action(async ({ yes = false, shards, ...options }: Options) => {
     await withOwner(async database => {
       const changes = yes ? await spread(database, shards) : await plan(database)

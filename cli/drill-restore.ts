@@ -1,25 +1,23 @@
 import { copyFileSync, existsSync } from 'node:fs'
 import path from 'node:path'
-import { Command } from 'commander'
 import { systemClock } from '../src/clock.ts'
 import { readSettings, SettingsProblem } from '../src/config.ts'
 import { ago, countOf } from '../src/kernel/text.ts'
 import { openRestored, prepare } from '../src/open-database.ts'
 import { timelineNumber } from './backup.ts'
-import { examples } from './help.ts'
+import { PrintingCommand } from './command.ts'
 import { openLog } from './log.ts'
 import { planAsked } from './plan-restore.ts'
 import { printResult } from './print.ts'
 import { setExitCode, terminal, writeErrorLine } from './terminal.ts'
 
-export const restoreDrill = new Command('restore')
+export const restoreDrill = new PrintingCommand('restore')
   .description(
     'Restore the last backup of the embedded PostgreSQL beside the data folder, verify its books, read the feeds, open stored responses and members’ keys, and say what would be lost and how long it took. Changes nothing but a temporary folder. Exits with code 3 if the books do not agree.',
   )
   .requiredOption('--identity <file>', 'the private key of age that opens the backups, from where you keep it')
   .option('--timeline <number>', 'the timeline of the WAL; by default the one that was archived last', timelineNumber)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('drill restore --identity backup.key'))
+  .examples('drill restore --identity backup.key')
   .action(async ({ identity, timeline, ...options }: { identity: string; timeline?: number; json?: boolean }) => {
     const [{ readRecoveredUntil }, { inspectRestored }] = await Promise.all([
       import('../src/backups/restore.ts'),

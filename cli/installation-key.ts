@@ -1,5 +1,5 @@
 import { parseEnv } from 'node:util'
-import { Command, Option } from 'commander'
+import { Option } from 'commander'
 import { systemClock } from '../src/clock.ts'
 import { readSettings, type Settings, SettingsProblem } from '../src/config.ts'
 import type { Db, Tx } from '../src/database/database.ts'
@@ -18,6 +18,7 @@ import {
 import { type Rotating, rotateFingerprints, rotateSealing } from '../src/sealing/rotation.ts'
 import { readSecret } from '../src/secret-file.ts'
 import { recordChange } from './actor.ts'
+import { PrintingCommand } from './command.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { countOf, print, printResult } from './print.ts'
@@ -28,7 +29,7 @@ const limits = {
   checkedMembersMax: 100,
 }
 
-export const installationKeyCommand = new Command('installation-key').description(
+export const installationKeyCommand = new PrintingCommand('installation-key').description(
   'Manage the installation’s key, which opens the sealed values of the database.',
 )
 
@@ -37,8 +38,7 @@ type Other = { settings?: string; file?: string; json?: boolean }
 installationKeyCommand
   .command('list')
   .description('List the keys that open this database.')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('installation-key list'))
+  .examples('installation-key list')
   .action(async ({ json }: { json?: boolean }) => {
     await withKeys(async ({ db, keySource }) => {
       // Also without the key, or while its service is down: the list says which key is needed.
@@ -92,11 +92,7 @@ installationKeyCommand
   )
   .addOption(settingsOption())
   .addOption(fileOption())
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples('installation-key copy --settings new-key.env', 'installation-key copy --file escrow.key'),
-  )
+  .examples('installation-key copy --settings new-key.env', 'installation-key copy --file escrow.key')
   .action(async (other: Other) => {
     await withKeys(
       async (database, settings) => {
@@ -127,8 +123,7 @@ installationKeyCommand
   .command('remove')
   .description('Stop a key from opening this database, after a move or if it is no longer secret.')
   .argument('<key>', 'the key’s id, as midmonth installation-key list shows it')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('installation-key remove 0f3a9c52e1b84d67'))
+  .examples('installation-key remove 0f3a9c52e1b84d67')
   .action(async (id: string, options: { json?: boolean }) => {
     await withKeys(
       async ({ db, keySource }) => {
@@ -159,8 +154,7 @@ installationKeyCommand
   )
   .option('--fingerprints', 'replace the key by which sealed values are found and compared instead')
   .option('--others-in-escrow', 'no process uses another key of this database; copy the keys to each again afterwards')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('installation-key rotate', 'installation-key rotate --fingerprints'))
+  .examples('installation-key rotate', 'installation-key rotate --fingerprints')
   .action(async ({ fingerprints, othersInEscrow = false, ...options }: RotateOptions) => {
     await withKeys(
       async ({ db, keySource: source }) => {

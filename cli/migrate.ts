@@ -1,20 +1,18 @@
-import { Command } from 'commander'
 import { readSettings } from '../src/config.ts'
 import type { Migrated } from '../src/database/migrate.ts'
 import type { StepReport } from '../src/database/migration-steps.ts'
 import { migrateDatabase, openDatabase, warnOfMissingKeys, warnOfRestore } from '../src/open-database.ts'
-import { examples } from './help.ts'
+import { PrintingCommand } from './command.ts'
 import { openLog } from './log.ts'
 import { countOf, printResult } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
 
-export const migrateCommand = new Command('migrate')
+export const migrateCommand = new PrintingCommand('migrate')
   .option(
     '--contract',
     'also remove what only older programs need; they must have stopped, and cannot be started again',
   )
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('migrate', 'migrate --contract'))
+  .examples('migrate', 'migrate --contract')
   .action(async ({ contract: contracts = false, ...options }: { contract?: boolean; json?: boolean }) => {
     const log = openLog('warn')
     const database = await openDatabase(readSettings(terminal().env), log, { as: 'owner' })

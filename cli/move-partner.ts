@@ -1,23 +1,18 @@
-import { Command } from 'commander'
 import { movePartner, type PartnerMove, planMove } from '../src/database/move-partner.ts'
 import { ask, isInteractive } from './ask.ts'
-import { examples } from './help.ts'
+import { PrintingCommand } from './command.ts'
 import { countOf, printResult } from './print.ts'
 import { writeErrorLine } from './terminal.ts'
 import { withOwner } from './with-database.ts'
 
-export const movePartnerCommand = new Command('move')
+export const movePartnerCommand = new PrintingCommand('move')
   .description(
     'Move a partner to another node of a distributed PostgreSQL (Citus), into a separate shard, while it is served. Says what it will do, then asks for confirmation. See docs/operations/scale-out.md.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
   .requiredOption('--to <node>', 'host of the node, or its host and port')
   .option('--yes', 'skip the confirmation')
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples('partner move par_… --to db-2.internal', 'partner move par_… --to db-2.internal:5432 --yes'),
-  )
+  .examples('partner move par_… --to db-2.internal', 'partner move par_… --to db-2.internal:5432 --yes')
   .action(async (partnerId: string, { to, yes, json }: { to: string; yes?: true; json?: true }) => {
     await withOwner(async ({ db, pool }) => {
       const client = await pool.connect()

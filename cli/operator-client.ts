@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { operations as declared, type OperatorOperations } from '../packages/console/src/generated/operator.ts'
 import type { ApiResponse } from '../packages/sdk/src/call.ts'
 import { type Arguments, Client, type Operation as Described } from '../packages/sdk/src/client.ts'
@@ -9,8 +9,7 @@ import type { Operation } from '../src/http/operation.ts'
 import type { Caller } from '../src/in-process.ts'
 import type { InstallationContext } from '../src/operators/operation-context.ts'
 import { loginOf, operator, personOf } from './actor.ts'
-import { examples } from './help.ts'
-import { printResult } from './print.ts'
+import { ApiCommand } from './command.ts'
 import { terminal } from './terminal.ts'
 
 /** The options that say where a command of operators works, and who decides. */
@@ -20,7 +19,7 @@ export type OperatorOptions = { url?: string; key?: string; as?: string }
  * A command that calls the operators' operations and prints the result.
  * @param load the modules of the operations; the commands below it use the same
  */
-export class OperatorCommand extends Command {
+export class OperatorCommand extends ApiCommand<OperatorOperations> {
   readonly #load: () => Promise<object>
 
   constructor(name: string | undefined, load: () => Promise<object>) {
@@ -32,23 +31,11 @@ export class OperatorCommand extends Command {
     return new OperatorCommand(name, this.#load)
   }
 
-  /** Adds the option `--json`, and examples below the help. */
-  examples(...commands: string[]): this {
-    return this.option('--json', 'print JSON').addHelpText('after', examples(...commands))
-  }
-
-  /** Calls operations with the arguments and options of the command, and prints the result: as words, or as JSON with `--json`. */
-  // biome-ignore lint/suspicious/noExplicitAny: the parsers of arguments and options return what their functions declare.
-  prints<Result, Given extends any[]>(
-    call: (api: OperatorOperations, ...given: Given) => PromiseLike<Result>,
-    words: (result: Result, ...given: Given) => string,
-  ): this {
-    return this.action(async (...all) => {
-      const given = all.slice(0, -1) as Given
-      const options = given.at(-1)
-      const result = await withOperators(options, this.#load, async api => await call(api, ...given))
-      printResult(options, { value: result, text: () => words(result, ...given) })
-    })
+  protected override async withApi<T>(
+    options: OperatorOptions,
+    work: (api: OperatorOperations) => PromiseLike<T>,
+  ): Promise<T> {
+    return await withOperators(options, this.#load, work)
   }
 }
 
@@ -70,7 +57,7 @@ export function addServerOptions(command: Command): void {
 export async function withOperators<T>(
   given: OperatorOptions & { mayBeOtherMode?: true },
   load: () => Promise<object>,
-  work: (operators: OperatorOperations) => Promise<T>,
+  work: (operators: OperatorOperations) => PromiseLike<T>,
 ): Promise<T> {
   if (given.url !== undefined) return await onServer(given.url, given.key, work)
   // Loaded here: a command that works on a server needs none of it.
@@ -111,7 +98,7 @@ export async function allOf<Entry>(
 async function onServer<T>(
   baseUrl: string,
   key: string | undefined,
-  work: (operators: OperatorOperations) => Promise<T>,
+  work: (operators: OperatorOperations) => PromiseLike<T>,
 ): Promise<T> {
   const apiKey = key ?? terminal().env.MIDMONTH_OPERATOR_KEY ?? ''
   if (apiKey === '') throw new Error('Set MIDMONTH_OPERATOR_KEY to an operator key, or use --key')

@@ -1,16 +1,15 @@
-import { Command } from 'commander'
 import { systemClock } from '../src/clock.ts'
 import { stateOf } from '../src/partners/api-keys.ts'
 import { createOperatorKey, listOperatorKeys, revokeOperatorKey } from '../src/partners/operator-keys.ts'
 import { operatorName, recordChange } from './actor.ts'
 import { name, whole } from './arguments.ts'
-import { examples } from './help.ts'
+import { PrintingCommand } from './command.ts'
 import { takeMax } from './paging.ts'
 import { print, printResult } from './print.ts'
 import { writeLine } from './terminal.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-export const operatorKeyCommand = new Command('key').description(
+export const operatorKeyCommand = new PrintingCommand('key').description(
   'Manage operator keys, which programs of operators use for /operator/v1.',
 )
 
@@ -21,8 +20,7 @@ operatorKeyCommand
   )
   .argument('<name>', 'what the key is for, for example "nightly reports"', name({ lengthMax: 100 }))
   .option('--expires-in-days <n>', 'expire the key after this many days', whole({ min: 1, max: 36_500 }))
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator key create "nightly reports" --expires-in-days 90'))
+  .examples('operator key create "nightly reports" --expires-in-days 90')
   .action(async (keyName: string, { expiresInDays, json }: { expiresInDays?: number; json?: boolean }) => {
     const now = systemClock()
     const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
@@ -40,8 +38,7 @@ operatorKeyCommand
 operatorKeyCommand
   .command('list')
   .description(`List operator keys, newest first, including expired and revoked ones, ${takeMax} at most.`)
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator key list'))
+  .examples('operator key list')
   .action(async ({ json }: { json?: boolean }) => {
     const keys = await withDatabase(db => listOperatorKeys(db, { take: takeMax }))
     const now = systemClock()
@@ -65,8 +62,7 @@ operatorKeyCommand
   .command('revoke')
   .description('Revoke an operator key. It is refused from the next request.')
   .argument('<key>', 'the key’s id, opk_…')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator key revoke opk_…'))
+  .examples('operator key revoke opk_…')
   .action(async (keyId: string, options: { json?: boolean }) => {
     const now = systemClock()
     // Skips the mode check: a leaked key must be revocable whatever MIDMONTH_MODE says.

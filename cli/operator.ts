@@ -1,4 +1,3 @@
-import { Command } from 'commander'
 import type { Actor } from '../src/audit-log/audit-log.ts'
 import { systemClock } from '../src/clock.ts'
 import type { Settings } from '../src/config.ts'
@@ -14,13 +13,13 @@ import { remove as removeTotp } from '../src/users/totp.ts'
 import { createUser, findByEmail, type User } from '../src/users/users.ts'
 import { operator, recordChange } from './actor.ts'
 import { askInTurn, isInteractive } from './ask.ts'
-import { examples } from './help.ts'
+import { PrintingCommand } from './command.ts'
 import { operatorKeyCommand } from './operator-key.ts'
 import { takeMax } from './paging.ts'
 import { countOf, print, printResult } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-export const operatorCommand = new Command('operator').addCommand(operatorKeyCommand)
+export const operatorCommand = new PrintingCommand('operator').addCommand(operatorKeyCommand)
 
 operatorCommand
   .command('create')
@@ -30,11 +29,7 @@ operatorCommand
   .argument('<email>', 'the address that the operator signs in with')
   .option('--name <name>', 'the name of the person', 'Operator')
   .option('--invite', 'print a link with which the person chooses a name and a password')
-  .option('--json', 'print JSON')
-  .addHelpText(
-    'after',
-    examples('operator create ada@example.com --name "Ada Lovelace"', 'operator create ada@example.com --invite'),
-  )
+  .examples('operator create ada@example.com --name "Ada Lovelace"', 'operator create ada@example.com --invite')
   .action(async (email: string, { name, invite: isInvited, json }: { name: string; invite?: true; json?: true }) => {
     if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new Error(`${email} is not an e-mail address`)
     const now = systemClock()
@@ -70,8 +65,7 @@ operatorCommand
 operatorCommand
   .command('list')
   .description('List the users of the console, newest first.')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator list'))
+  .examples('operator list')
   .action(async ({ json }: { json?: true }) => {
     const users = await withDatabase(db => listUsers(db, { partnerId: null, skip: 0, take: takeMax }))
     print(
@@ -96,8 +90,7 @@ operatorCommand
     'Print a one-time link: with an address, for a lost password; without one, to sign in to a sandbox on this machine.',
   )
   .argument('[email]', 'the address of the user')
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('operator link', 'operator link ada@example.com'))
+  .examples('operator link', 'operator link ada@example.com')
   .action(async (email: string | undefined, { json }: { json?: true }) => {
     const url = await withDatabase(async (db, settings) => {
       if (email !== undefined)
@@ -163,8 +156,7 @@ function changeOfUser(
     .command(name)
     .description(description)
     .argument('<email>', 'the address of the user')
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples(`operator ${name} ada@example.com`))
+    .examples(`operator ${name} ada@example.com`)
     .action(async (email: string, { json }: { json?: true }) => {
       const { value, text } = await withTransaction(async tx => {
         const { id: userId } = await requireByEmail(tx, email)

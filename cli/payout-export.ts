@@ -1,15 +1,14 @@
-import { Command } from 'commander'
 import { systemClock } from '../src/clock.ts'
 import type { Tx } from '../src/database/database.ts'
 import { asOption, operator, personOf } from './actor.ts'
 import { stateInWords } from './batch-state.ts'
-import { examples } from './help.ts'
+import { PrintingCommand } from './command.ts'
 import { openLog } from './log.ts'
 import { printResult } from './print.ts'
 import { withDatabase } from './with-database.ts'
 
 // Not through the API: the file is written, and recorded as sent, in steps of which none is lost if the command is killed.
-export const exportCommand = new Command('export')
+export const exportCommand = new PrintingCommand('export')
   .description(
     'Write the file of an approved batch, for a bank that takes files by hand. The batch then counts as sent.',
   )
@@ -21,8 +20,7 @@ export const exportCommand = new Command('export')
   )
   .option('--again', 'write the file of a sent batch once more: you know that the bank does not have it')
   .addOption(asOption())
-  .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts export bat_… --folder /secure/to-the-bank'))
+  .examples('payouts export bat_… --folder /secure/to-the-bank')
   .action(async (batchId: string, given: Given) => {
     const written = await writeFile(batchId, given)
     printResult(given, {

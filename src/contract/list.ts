@@ -51,6 +51,12 @@ export function afterQuery(kind: IdKind, of = 'The id of the last entry of this 
   return { after: Type.Optional(Id(kind, `${of}, to get the next page. Not together with \`skip\`.`)) }
 }
 
+/** The pages of a list without a total, which is only read forwards. @param of the entries */
+export function nextQuery(kind: IdKind, of: string) {
+  const description = `The id of the last ${of} of this page, to get the next page.`
+  return { after: Type.Optional(Id(kind, description)), take: pageQuery.take }
+}
+
 /** @throws Problem `QueryValidation` if the query asks for two pages */
 export function cursorOf({
   skip,
@@ -85,6 +91,15 @@ export function cutPage<Row>(
   { take, cursor }: { take: number; cursor?: Cursor | undefined },
 ): { rows: Row[]; hasMore: boolean } {
   return { rows: cursor?.side === 'before' ? rows.slice(-take) : rows.slice(0, take), hasMore: rows.length > take }
+}
+
+/** Reads one row more than a page has, to tell whether there is more. */
+export async function readPage<Row>(
+  query: Static<typeof PageQuery>,
+  read: (take: number) => Promise<Row[]>,
+): Promise<{ rows: Row[]; hasMore: boolean }> {
+  const { take } = pageOf(query)
+  return cutPage(await read(take + 1), { take })
 }
 
 /** The page fields in the answer of a list. */

@@ -1,7 +1,5 @@
-import { Type } from 'typebox'
 import type { Db } from '../database/database.ts'
 import { type Call, consoleOperation, type Download, named, operation } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
 import { RevealReason } from '../members/schema.ts'
 import { payroll } from '../users/roles.ts'
@@ -25,9 +23,7 @@ const exportMemberData = operation({
   summary: 'Export everything about a member',
   description:
     'For a request of access (GDPR art. 15): profile, balances, statement, intents, withdrawals with their payments, lists that named the member, the audit log about the member, and sessions. With `accept: text/html`, a page that a person can read. Changes while it is read may be missing. Each export is in the audit log.',
-  params: Type.Object({ memberId: Id('member') }),
   success,
-  problems: ['MemberNotFound'],
   async run(call, { source, download }) {
     return download(await exportOf(call, await source(), { memberId: call.params.memberId, isOwn: false }))
   },
@@ -53,7 +49,6 @@ const exportMemberPage = consoleOperation({
   mayReadReplica: true,
   console: 'user',
   roles: payroll,
-  params: Type.Object({ memberId: Id('member') }),
   body: strictObject({ reason: RevealReason }),
   async run(call, { source, download }) {
     const { params, body } = call

@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
 import type * as auditLog from '../audit-log/audit-log.ts'
 import type { Declaration } from '../contract/description.ts'
+import { idsIn, notFoundIn, type PathParams } from '../contract/path.ts'
 import type { Db, Reader, Tx } from '../database/database.ts'
 import type { BatchClaim, Claim, Replay } from '../idempotency/idempotency.ts'
 import type { Scope } from '../partners/api-keys.ts'
@@ -218,19 +219,30 @@ export type Operation<Context = ApiContext> = About &
 
 type Given<S> = S extends TSchema ? Static<S> : undefined
 
-type Fields<P, Q, B> = Omit<About, 'id'> & { route: `${Method} /${string}`; params?: P; query?: Q; body?: B }
+export type Route = `${Method} /${string}`
+/** @property params if the path has more than the ids of resources */
+type Fields<R, P, Q, B> = Omit<About, 'id'> & { route: R; params?: P; query?: Q; body?: B }
 /** A declaration, without the fields that are `Implied` by the function that it is given to. */
-export type Declared<Implied extends PropertyKey, P, Q, B, Context, Result> = Omit<Fields<P, Q, B>, Implied> &
-  Work<Call<Given<P>, Given<Q>, Given<B>, Context>, Result>
+export type Declared<Implied extends PropertyKey, R extends Route, P, Q, B, Context, Result> = Omit<
+  Fields<R, P, Q, B>,
+  Implied
+> &
+  Work<Call<P extends TSchema ? Static<P> : PathParams<R>, Given<Q>, Given<B>, Context>, Result>
 
 /** A declared operation, which `named` gives its id. */
 type Unnamed<Context> = (id: string) => Operation<Context>
 
-/** Completes a declaration. Its function is only ever called with what its own schemas have accepted. */
+type Derivable = Pick<Fields<Route, TSchema, never, never>, 'route' | 'params' | 'problems'>
+
+/**
+ * Completes a declaration: the ids in its path, and the problem of unknown ones, derive from its route. Its function is only ever called
+ * with what its own schemas have accepted.
+ */
 export function declaredAs<Context>(declared: object): Unnamed<Context> {
-  const { route, ...rest } = declared as Pick<Fields<never, never, never>, 'route'>
-  const [method, path] = route.split(' ')
-  return id => ({ ...rest, id, method, path }) as Operation<Context>
+  const { route, params, problems = [], ...rest } = declared as Derivable
+  const [method, path = ''] = route.split(' ')
+  const derived = { method, path, params: params ?? idsIn(path), problems: [...notFoundIn(path), ...problems] }
+  return id => ({ ...rest, id, ...derived }) as Operation<Context>
 }
 
 /** Gives each operation its key as its id, which is the `operationId` of the documents. */
@@ -243,24 +255,26 @@ export function operationsOn<Context>() {
   const operationWith =
     <const Common extends Partial<Operation>>(common: Common) =>
     <
+      R extends Route,
       P extends TSchema | undefined = undefined,
       Q extends TSchema | undefined = undefined,
       B extends TSchema | undefined = undefined,
       Result = unknown,
     >(
-      declared: Declared<keyof Common, P, Q, B, Context, Result>,
+      declared: Declared<keyof Common, R, P, Q, B, Context, Result>,
     ) =>
       declaredAs<Context>({ ...common, ...declared })
   return {
     operationWith,
     operation: operationWith({}),
     consoleOperation: <
+      R extends Route,
       P extends TSchema | undefined = undefined,
       Q extends TSchema | undefined = undefined,
       B extends TSchema | undefined = undefined,
       Result = unknown,
     >(
-      declared: Declared<'tag' | 'summary' | 'success', P, Q, B, Context, Result>,
+      declared: Declared<'tag' | 'summary' | 'success', R, P, Q, B, Context, Result>,
     ) => {
       const success = { description: 'Done.', schema: Type.Unknown() } as const
       return (id: string) => declaredAs<Context>({ ...declared, tag: 'Console', summary: id, success })(id)

@@ -58,7 +58,7 @@ const getIdempotencyKey = operation({
     key: Type.String({ pattern: idempotencyKeyPattern, examples: ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11'] }),
   }),
   success: { description: 'The request that succeeded with this key.', schema: IdempotencyKey },
-  problems: ['NotFound', 'Conflict'],
+  problems: ['Conflict'],
   async read(reader, { partner, now, params }) {
     const found = await reader
       .selectFrom('idempotencyKeys')

@@ -1,10 +1,8 @@
-import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery, refuseSkipWith } from '../contract/list.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { maskProfile } from '../http/masked-accounts.ts'
 import { named, type Operation, type OperationResponse, operationWith } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
 import { type Column, columns } from '../members/fields.ts'
 import { fileCells } from '../members/rows.ts'
@@ -25,7 +23,6 @@ import {
 } from './schema.ts'
 
 const operation = operationWith({ tag: 'Member jobs' })
-const params = Type.Object({ jobId: Id('memberJob') })
 
 // 10,000 members with every field set.
 const bodyBytesMax = 16 * 1024 * 1024
@@ -109,9 +106,7 @@ const getJob = operation({
   roles: staff,
   sdk: 'memberJobs.get',
   summary: 'Get a member job',
-  params,
   success: { description: 'The job and its progress.', schema: MemberJob },
-  problems: ['NotFound'],
   async read(reader, { partner, params: { jobId } }) {
     return { body: jobBody(await memberImports.find(reader, { partnerId: partner.id, importId: jobId })) }
   },
@@ -141,7 +136,6 @@ const getJobResults = operation({
   summary: 'Get the results of a member job',
   description:
     'Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for some time after the job ends: 30 days, unless the operator has set another number.',
-  params,
   query: ResultsQuery,
   success: {
     description: 'The number of planned changes by kind, and one page of results.',
@@ -152,7 +146,6 @@ const getJobResults = operation({
         "row,action,outcome,member_id,message,email,first_name,last_name,phone,tier\r\n2,Invite,Done,mem_01kah4pzc5e4r8v2m6t0x9y3bd,,sam.okafor@example.com,Sam,Okafor,'+447700900123,Bronze\r\n",
     },
   },
-  problems: ['NotFound'],
   async run(call, { read, download }) {
     const { partner, params, query, context } = call
     const { skip, take: _take, after, ...filter } = query
@@ -249,9 +242,7 @@ function reviewOperation({
     roles: payroll,
     sdk: `memberJobs.${verb}`,
     ...texts,
-    params,
     success: { description: 'The current state of the job.', schema: MemberJob },
-    problems: ['NotFound'],
     async write(tx, { partner, params: { jobId }, now }) {
       const { memberImport, isRepeated } = await memberImports.review(tx, {
         partnerId: partner.id,

@@ -1,22 +1,17 @@
-import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
 import { consoleOperation, named } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
 import { payroll } from '../users/roles.ts'
 import { auditOf } from './audit.ts'
 import * as members from './members.ts'
 import { RevealReason } from './schema.ts'
 
-const params = Type.Object({ memberId: Id('member') })
-
 /** Reveals the bank account and the date of birth, which every other response to a user masks. */
 const revealAccount = consoleOperation({
   route: 'POST /console/v1/members/:memberId/account',
   console: 'user',
   roles: payroll,
-  params,
   body: strictObject({ reason: RevealReason }),
   async write(tx, { partner, params: { memberId }, body: { reason } }) {
     const { accountDetails, dob } = await members.find(tx, { partnerId: partner.id, memberId })
@@ -33,7 +28,6 @@ const reinstateMember = consoleOperation({
   route: 'POST /console/v1/members/:memberId/reinstate',
   scope: 'members:write',
   roles: payroll,
-  params,
   async write(tx, { partner, params: { memberId }, now }) {
     const command = { type: 'List', memberId, wanted: {} } as const
     const reinstated = await members.change(tx, { partner, command, now })

@@ -1,4 +1,3 @@
-import { Type } from 'typebox'
 import { cursorOf, pageOf } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
@@ -6,7 +5,6 @@ import { maskProfile } from '../http/masked-accounts.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
 import { type Call, type Disclosed, named, operationWith } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { payroll, staff } from '../users/roles.ts'
 import { auditOf } from './audit.ts'
@@ -29,9 +27,8 @@ import {
 
 const tag = 'Members'
 const operation = operationWith({ tag })
-const params = Type.Object({ memberId: Id('member') })
 const representation = { description: 'with its metadata.', schema: MemberWithMetadata }
-const refusals: ProblemName[] = ['MemberNotFound', 'MemberAlreadyInvited', 'InvalidUpdateMemberPayload']
+const refusals: ProblemName[] = ['MemberAlreadyInvited', 'InvalidUpdateMemberPayload']
 
 const inviteMember = operation({
   route: 'POST /v1/members',
@@ -106,9 +103,7 @@ const getMember = operation({
   roles: staff,
   sdk: 'members.get',
   summary: 'Get a member',
-  params,
   success: { description: 'The member.', schema: Member, representation },
-  problems: ['MemberNotFound'],
   async read(reader, call) {
     const { memberId } = call.params
     const member = await members.find(reader, { partnerId: call.partner.id, memberId })
@@ -125,7 +120,6 @@ const updateMember = operation({
   summary: 'Update a member',
   description:
     'Changes the given fields; null removes a value. The e-mail can change only while the member is `invited`. An inactive member stays inactive.',
-  params,
   body: MemberUpdate,
   success: { description: 'The updated member.', schema: Member, representation },
   problems: refusals,
@@ -146,7 +140,6 @@ const replaceMember = operation({
   summary: 'Replace a member',
   description:
     'Replaces the whole profile: fields that are left out are removed. Reinstates an inactive member as `invited`, or as `active` if the partner activates members automatically. The e-mail of an active member cannot change.',
-  params,
   body: NewMember,
   success: { description: 'The member after the change.', schema: Member, representation },
   problems: refusals,
@@ -167,9 +160,7 @@ const removeMember = operation({
   summary: 'Remove a member',
   description:
     'Offboards the member, who becomes `inactive` and can no longer withdraw; the books are kept. Idempotent.',
-  params,
   success: { description: 'The member is inactive.', schema: MemberRemoved },
-  problems: ['MemberNotFound'],
   async write(tx, { partner, params: { memberId }, now }) {
     const offboarded = await members.change(tx, { partner, command: { type: 'Offboard', memberId }, now })
     return { body: { message: 'OK' }, resourceId: memberId, audit: auditOf('member.offboard', offboarded) }
@@ -183,9 +174,7 @@ const activateMember = operation({
   sdk: 'members.activate',
   summary: 'Activate a member',
   description: 'Activates an invited member, who can then withdraw. Idempotent; an inactive member is a `Conflict`.',
-  params,
   success: { description: 'The active member.', schema: Member, representation },
-  problems: ['MemberNotFound'],
   async write(tx, call) {
     const { partner, now } = call
     const { memberId } = call.params
@@ -200,13 +189,10 @@ const memberMetadata = metadataOperations({
   names: { id: 'Member', summary: 'a member', sdk: { resource: 'members', of: '' } },
   tag,
   path: '/v1/members/:memberId',
-  params,
   scopes: { read: 'members:read', write: 'members:write' },
   roles: { read: staff, write: payroll },
-  problem: 'MemberNotFound',
-  idOf: ({ memberId }) => memberId,
-  requireKnown: (reader, { partnerId, params: { memberId } }) => members.requireMember(reader, { partnerId, memberId }),
-  lock: (tx, { partnerId, params: { memberId } }) => excludeErasure(tx, { partnerId, memberId }),
+  requireKnown: (reader, { partnerId, resourceId: memberId }) => members.requireMember(reader, { partnerId, memberId }),
+  lock: (tx, { partnerId, resourceId: memberId }) => excludeErasure(tx, { partnerId, memberId }),
 })
 
 export const memberOperations = [

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { actions } from '../audit-log/actions.ts'
 import * as auditLog from '../audit-log/audit-log.ts'
-import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
+import { hasMoreField, nextQuery, readPage } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { named, operationWith } from '../http/operation.ts'
@@ -38,8 +38,7 @@ const filters = {
   ),
   fromDate: Type.Optional(described(GivenDayOrInstant, 'Only changes at or after this instant.')),
   toDate: Type.Optional(described(GivenDayOrInstant, 'Only changes before this instant.')),
-  after: Type.Optional(Id('auditEntry', 'The id of the last entry of this page, to get the next page.')),
-  take: pageQuery.take,
+  ...nextQuery('auditEntry', 'entry'),
 }
 const OfPartner = strictObject(filters)
 type Query = Static<typeof OfPartner>
@@ -113,10 +112,8 @@ const listPartnerAuditEntries = operation({
   tag: 'Partners',
   summary: 'Search the audit log of a partner',
   description: newestFirst,
-  params: Type.Object({ partnerId: Id('partner') }),
   query: OfPartner,
   success,
-  problems: ['NotFound'],
   async run({ params: { partnerId }, query, operator, prefersCsv, context: { db } }, { read, download }) {
     await findState(db, partnerId)
     const isForPartner = operator.isOfPartner === true
@@ -150,9 +147,7 @@ async function pageBody(
   reader: Reader,
   { filter, query, viewer }: { filter: auditLog.Filter; query: Query; viewer: Viewer },
 ) {
-  const { take } = pageOf(query)
-  const found = await auditLog.list(reader, { filter, before: query.after, take: take + 1 })
-  const { rows, hasMore } = cutPage(found, { take })
+  const { rows, hasMore } = await readPage(query, take => auditLog.list(reader, { filter, before: query.after, take }))
   return { entries: rows.map(each => shownTo(viewer, each)), hasMore }
 }
 

@@ -15,7 +15,7 @@ import { fileRailNamed } from '../payouts/channels/rail.ts'
 import { auditOfBatch } from './batch-operations.ts'
 import type { RailsContext } from './operation-context.ts'
 import { line } from './partner-schema.ts'
-import { ExportedFile, ImportedFile, OfBatch } from './payout-schema.ts'
+import { ExportedFile, ImportedFile } from './payout-schema.ts'
 import { railName } from './rail-operations.ts'
 
 const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', isForOperators: true })
@@ -28,9 +28,7 @@ const exportPayoutBatch = operation({
   summary: 'Export an approved batch',
   description:
     'For a bank that takes files by hand. The file no longer changes and the batch counts as sent; download the file next, and bring it to the bank once.',
-  params: OfBatch,
   success: { description: 'The file.', schema: ExportedFile },
-  problems: ['NotFound'],
   async write(tx, { operator: { person }, params: { batchId }, context }) {
     const before = await batches.get(tx, batchId)
     const rail = fileRailNamed(context.rails, before.rail)
@@ -54,7 +52,6 @@ const downloadPayoutBatch = operation({
   summary: 'Download the file of a batch',
   description:
     'Returns the file of a sent batch, always with the same bytes. A second download, or a download of a file that the worker delivered, needs `again`: a bank that gets a file twice may pay all members twice. The file contains account numbers, so each download is in the audit log.',
-  params: OfBatch,
   query: strictObject({
     again: Type.Optional(
       Type.Boolean({
@@ -63,7 +60,6 @@ const downloadPayoutBatch = operation({
     ),
   }),
   success: { description: 'The file.', bytes: 'The file as the bank takes it.' },
-  problems: ['NotFound'],
   async run({ operator: { person }, actor, params, query, now, context: { db, rails } }, { download }) {
     const { batchId } = params
     const { again: isAgain = false } = query
@@ -92,7 +88,7 @@ const importBankFile = operation({
     description: 'The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB.',
   },
   success: { description: 'The import.', schema: ImportedFile },
-  problems: ['NotFound', 'FileContent'],
+  problems: ['FileContent'],
   // An import has its own transactions. Started again, it finds the file imported.
   async start(_tx, { operator: { person }, actor, params, query: { name }, file, now, context: { db, rails } }) {
     const rail = fileRailNamed(rails, params.rail)

@@ -1,10 +1,9 @@
 import { Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
-import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { nextQuery, pageQuery, readPage } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { type Audit, named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import { toWire } from '../kernel/money.ts'
 import { described, strictObject } from '../kernel/schemas.ts'
 import * as approvals from '../payouts/books/approvals.ts'
@@ -19,16 +18,7 @@ import { referencePattern } from '../payouts/payments/reference.ts'
 import { deciderOf } from './decider.ts'
 import type { RailsContext } from './operation-context.ts'
 import { ReasonGiven } from './partner-schema.ts'
-import {
-  Batch,
-  Batches,
-  BatchStatus,
-  batchView,
-  EarlyClosing,
-  OfBatch,
-  Payments,
-  proposalView,
-} from './payout-schema.ts'
+import { Batch, Batches, BatchStatus, batchView, EarlyClosing, Payments, proposalView } from './payout-schema.ts'
 import { brakeView, railName, reasonOf } from './rail-operations.ts'
 
 const operation = operationsOn<RailsContext>().operationWith({ tag: 'Payouts', isForOperators: true })
@@ -42,15 +32,14 @@ const listPayoutBatches = operation({
     statuses: Type.Optional(
       Type.Array(BatchStatus, { maxItems: 10, description: 'Only batches with these statuses.' }),
     ),
-    after: Type.Optional(Id('payoutBatch', 'The id of the last batch of this page, to get the next page.')),
-    take: pageQuery.take,
+    ...nextQuery('payoutBatch', 'batch'),
   }),
   success: { description: 'One page of batches.', schema: Batches },
   async read(reader, { query, context }) {
     const { rail, statuses, after } = query
-    const { take } = pageOf(query)
-    const found = await batches.list(reader, { rail, statuses, before: after, take: take + 1 })
-    const { rows, hasMore } = cutPage(found, { take })
+    const { rows, hasMore } = await readPage(query, take =>
+      batches.list(reader, { rail, statuses, before: after, take }),
+    )
     return { body: { batches: rows.map(row => batchView(row, fileRailsOf(context.rails))), hasMore } }
   },
 })
@@ -58,9 +47,7 @@ const listPayoutBatches = operation({
 const getPayoutBatch = operation({
   route: 'GET /operator/v1/payout-batches/:batchId',
   summary: 'Get a batch of payments',
-  params: OfBatch,
   success: { description: 'The batch.', schema: Batch },
-  problems: ['NotFound'],
   async read(reader, { params, context }) {
     return { body: await view(reader, { batchId: params.batchId, rails: context.rails }) }
   },
@@ -71,7 +58,6 @@ const listBatchPayments = operation({
   summary: 'List the payments of a batch',
   description:
     'Lists the payments in the order of the batch’s file, including payments that an operator removed. Shows only the end of a payee’s account number.',
-  params: OfBatch,
   query: strictObject({
     after: Type.Optional(
       Type.String({
@@ -83,14 +69,11 @@ const listBatchPayments = operation({
     take: pageQuery.take,
   }),
   success: { description: 'One page of payments.', schema: Payments },
-  problems: ['NotFound'],
   async read(reader, { params, query }) {
     const { batchId } = params
     const { after = '' } = query
-    const { take } = pageOf(query)
     const { currency } = await batches.get(reader, batchId)
-    const found = await batches.listPayments(reader, { batchId, after, take: take + 1 })
-    const { rows, hasMore } = cutPage(found, { take })
+    const { rows, hasMore } = await readPage(query, take => batches.listPayments(reader, { batchId, after, take }))
     const payments = rows.map(({ netAmount: amount, ...payment }) => ({
       ...payment,
       amount: toWire({ amount, currency }),
@@ -105,9 +88,7 @@ const approvePayoutBatch = operation({
   route: 'POST /operator/v1/payout-batches/:batchId/approve',
   summary: 'Approve a batch',
   description: `Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.`,
-  params: OfBatch,
   success: { description: 'The batch.', schema: Batch },
-  problems: ['NotFound'],
   async write(tx, { operator, params, now, context }) {
     const { batchId } = params
     const by = deciderOf(operator)
@@ -131,10 +112,8 @@ const closePayoutBatch = operation({
   summary: 'Close a batch before its cut-off',
   description:
     'No payment joins a closed batch; later payments go into another batch. Closing early takes two people: the first request proposes it, and the batch stays open; the same request of another person closes the batch. A batch within the limits is then approved immediately, and any other batch can be approved. The value date does not change. An operator key is refused, because one person can have several.',
-  params: OfBatch,
   body: EarlyClosing,
   success: { description: 'The batch.', schema: Batch },
-  problems: ['NotFound'],
   async write(tx, { operator, params, body, now, context }) {
     const { batchId } = params
     const { note } = body
@@ -151,9 +130,7 @@ const withdrawPayoutBatchClosing = operation({
   route: 'POST /operator/v1/payout-batches/:batchId/withdraw',
   summary: 'Withdraw the proposal to close a batch early',
   description: 'The batch stays open until its cut-off.',
-  params: OfBatch,
   success: { description: 'The batch.', schema: Batch },
-  problems: ['NotFound'],
   async write(tx, { operator, params, now, context }) {
     const { batchId } = params
     await batches.lock(tx, batchId)
@@ -181,10 +158,8 @@ const changeOfHold = ({
     route: `POST /operator/v1/payout-batches/:batchId/${verb}`,
     summary,
     description,
-    params: OfBatch,
     body: Type.Optional(ReasonGiven),
     success: { description: 'The batch.', schema: Batch },
-    problems: ['NotFound'],
     async write(tx, { operator: { person }, params: { batchId }, body: { reason = null }, actor, now, context }) {
       const hasChanged = await unsentBatches.setHeld(tx, { batchId, held: isHeld })
       const body = await view(tx, { batchId, rails: context.rails })

@@ -1,10 +1,9 @@
 import { type Static, Type } from 'typebox'
 import type { Details } from '../audit-log/audit-log.ts'
-import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { nextQuery, readPage } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { type Disclosed, named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
 import { strictObject, wordOf } from '../kernel/schemas.ts'
 import { readProposals } from '../payouts/books/attachments.ts'
@@ -15,7 +14,6 @@ import { deciderOf } from './decider.ts'
 import { Closing, Exception, ExceptionDetails, Exceptions, exceptionView, proposalView } from './payout-schema.ts'
 
 const operation = operationWith({ tag: 'Payouts', isForOperators: true })
-const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
 const listPayoutExceptions = operation({
   route: 'GET /operator/v1/payout-exceptions',
@@ -23,15 +21,12 @@ const listPayoutExceptions = operation({
   description: 'Newest first; without `state`, only open exceptions.',
   query: strictObject({
     state: Type.Optional(wordOf(exceptions.exceptionStates, { default: 'open' })),
-    after: Type.Optional(Id('payoutException', 'The id of the last exception of this page, to get the next page.')),
-    take: pageQuery.take,
+    ...nextQuery('payoutException', 'exception'),
   }),
   success: { description: 'One page of exceptions.', schema: Exceptions },
   async read(reader, { query }) {
     const { state = 'open', after } = query
-    const { take } = pageOf(query)
-    const found = await exceptions.list(reader, { state, before: after, take: take + 1 })
-    const { rows, hasMore } = cutPage(found, { take })
+    const { rows, hasMore } = await readPage(query, take => exceptions.list(reader, { state, before: after, take }))
     return {
       body: { exceptions: rows.map(exceptionView), hasMore },
       disclosed: disclosedBy(rows, { resourceId: 'payout_exceptions', filter: { state } }),
@@ -42,9 +37,7 @@ const listPayoutExceptions = operation({
 const getPayoutException = operation({
   route: 'GET /operator/v1/payout-exceptions/:exceptionId',
   summary: 'Get a bank answer that did not fit',
-  params: ofException,
   success: { description: 'The exception.', schema: ExceptionDetails },
-  problems: ['NotFound'],
   async read(reader, { params }) {
     const found = await requireException(reader, params.exceptionId)
     const { proposals, isBookedElsewhere } = await readProposals(reader, found)
@@ -66,10 +59,8 @@ const closePayoutException = operation({
   summary: 'Close a bank answer that did not fit',
   description:
     '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or the payments of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
-  params: ofException,
   body: Closing,
   success: { description: 'The closed exception.', schema: Exception },
-  problems: ['NotFound'],
   async write(tx, { operator, params, body, now }) {
     const { exceptionId } = params
     const { note, ...given } = body
@@ -93,9 +84,7 @@ const withdrawPayoutDecision = operation({
   route: 'POST /operator/v1/payout-exceptions/:exceptionId/withdraw',
   summary: 'Withdraw a proposed decision',
   description: 'Withdraws a decision that takes two people and that one person has made.',
-  params: ofException,
   success: { description: 'The exception.', schema: Exception },
-  problems: ['NotFound'],
   async write(tx, { operator, params, now }) {
     const { exceptionId } = params
     const { partnerId, ...found } = await requireException(tx, exceptionId)

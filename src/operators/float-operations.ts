@@ -28,8 +28,6 @@ import { line } from './partner-schema.ts'
 
 const operation = operationsOn<RailsContext>().operationWith({ tag: 'Float', isForOperators: true })
 
-const params = Type.Object({ partnerId: Id('partner') })
-
 const limits = {
   // As many as fit on a screen.
   daysDefault: 31,
@@ -62,10 +60,8 @@ const getFloat = operation({
   summary: 'Get the float of a partner',
   description:
     'The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.',
-  params,
   query: strictObject({ days }),
   success: { description: 'The floats.', schema: Floats },
-  problems: ['NotFound'],
   async read(reader, { context, params: { partnerId }, query }) {
     const { days: daysMax = limits.daysDefault } = query
     return { body: await floatsOf(reader, context, { partnerId, daysMax }) }
@@ -96,7 +92,6 @@ const receiveFloat = operation({
   summary: 'Receive the money of a settlement',
   description:
     'Records money that has arrived for a settlement if no bank file reports it. If the employer is owed money, records that the employer was paid.',
-  params,
   body: namedObject('SettlementReceived', {
     payCycleId: Id('payCycle'),
     currency: CurrencyCode,
@@ -105,7 +100,6 @@ const receiveFloat = operation({
     ),
   }),
   success: { description: 'The movement, and the floats after it.', schema: FloatsAfterMovement },
-  problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId } = call.params
     const { payCycleId, currency, amount } = call.body
@@ -135,13 +129,11 @@ const setFloatFloor = operation({
   route: 'PUT /operator/v1/partners/:partnerId/float/floor',
   summary: 'Set the floor of a float',
   description: 'Members cannot withdraw while less than the floor is free.',
-  params,
   body: namedObject('FloatFloor', {
     currency: CurrencyCode,
     floor: nullable(WireMoney, 'Null disables the floor.'),
   }),
   success: { description: 'The floats.', schema: Floats },
-  problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId } = call.params
     const { currency, floor } = call.body
@@ -202,10 +194,9 @@ function movement(
     route: `POST /operator/v1/partners/:partnerId/float/${verb}`,
     summary,
     description,
-    params,
     body: Movement,
     success: { description: 'The movement, and the floats after it.', schema: FloatsAfterMovement },
-    problems: ['NotFound', 'UnprocessableEntity'],
+    problems: ['UnprocessableEntity'],
     async write(tx, call) {
       const { partnerId } = call.params
       const { reference } = call.body

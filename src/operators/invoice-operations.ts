@@ -13,7 +13,6 @@ import { line } from './partner-schema.ts'
 import { Month } from './revenue-operations.ts'
 
 const operation = operationWith({ tag: 'Finance', isForOperators: true })
-const params = Type.Object({ partnerId: Id('partner'), invoiceId: Id('invoice') })
 
 const InvoiceStatus = wordOf(invoices.invoiceStatuses, {
   title: 'InvoiceStatus',
@@ -82,13 +81,11 @@ const issueInvoice = operation({
   summary: 'Issue an invoice',
   description:
     'Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.',
-  params: Type.Object({ partnerId: Id('partner') }),
   body: namedObject('NewInvoice', {
     currency: CurrencyCode,
     month: Type.Optional(described(Month, 'A month that is over. By default, all fees until now.')),
   }),
   success: { status: 201, description: 'The invoice.', schema: Invoice },
-  problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId } = call.params
     const now = await partnerNow(tx, call, partnerId)
@@ -102,9 +99,7 @@ const issueInvoice = operation({
 const getInvoice = operation({
   route: 'GET /operator/v1/partners/:partnerId/invoices/:invoiceId',
   summary: 'Get an invoice',
-  params,
   success: { description: 'The invoice with its lines.', schema: Invoice },
-  problems: ['NotFound'],
   async read(reader, call) {
     return { body: await withLines(reader, await invoices.find(reader, call.params)) }
   },
@@ -115,13 +110,12 @@ const payInvoice = operation({
   summary: 'Mark an invoice as paid',
   description:
     'Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.',
-  params,
   body: namedObject('InvoicePayment', {
     reference: line(140, { description: 'The reference of the transfer.', examples: ['INV 9Y3BDA-0001'] }),
     on: described(Day, 'When the money arrived.'),
   }),
   success: { description: 'The invoice.', schema: Invoice },
-  problems: ['NotFound', 'UnprocessableEntity'],
+  problems: ['UnprocessableEntity'],
   async write(tx, call) {
     const { partnerId, invoiceId } = call.params
     const { reference, on } = call.body
@@ -161,7 +155,6 @@ function correction(
     route: `POST /operator/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
     summary,
     description,
-    params,
     body: namedObject('InvoiceNote', {
       note: line(500, {
         description: 'The reason in the audit log. Must not contain personal data.',
@@ -169,7 +162,6 @@ function correction(
       }),
     }),
     success: { description: 'The invoice.', schema: Invoice },
-    problems: ['NotFound'],
     async write(tx, call) {
       const { partnerId, invoiceId } = call.params
       const now = await partnerNow(tx, call, partnerId)

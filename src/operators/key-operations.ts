@@ -1,9 +1,7 @@
-import { Type } from 'typebox'
-import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { nextQuery, readPage } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
 import * as apiKeys from '../partners/api-keys.ts'
 import { partnerNow } from '../partners/clocks.ts'
@@ -12,8 +10,6 @@ import { building } from '../users/roles.ts'
 import { ApiKey, ApiKeyOfPartner, ApiKeyRotation, ApiKeys, ApiKeyWithSecret, NewApiKey } from './partner-schema.ts'
 
 const operation = operationWith({ tag: 'Partners' })
-const ofPartner = Type.Object({ partnerId: Id('partner') })
-const params = Type.Object({ partnerId: Id('partner'), keyId: Id('apiKey') })
 const msPerDay = 86_400_000
 
 // The partner's admins and developers may call them, but not its keys: a stolen key must not be able to create another.
@@ -27,20 +23,16 @@ export const listApiKeys = operation({
   ...access,
   summary: 'List the API keys of a partner',
   description: 'Newest first, including expired and revoked ones.',
-  params: ofPartner,
   query: strictObject({
-    after: Type.Optional(Id('apiKey', 'The id of the last key of this page, to get the next page.')),
-    take: pageQuery.take,
+    ...nextQuery('apiKey', 'key'),
   }),
   success: { description: 'One page of keys.', schema: ApiKeys },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { partnerId } = call.params
     await findState(reader, partnerId)
     const now = await partnerNow(reader, call, partnerId)
-    const { take } = pageOf(call.query)
-    const found = await apiKeys.listKeys(reader, { partnerId, before: call.query.after, take: take + 1 })
-    const { rows, hasMore } = cutPage(found, { take })
+    const { after: before } = call.query
+    const { rows, hasMore } = await readPage(call.query, take => apiKeys.listKeys(reader, { partnerId, before, take }))
     return { body: { keys: rows.map(key => onWire(key, now)), hasMore } }
   },
 })
@@ -50,9 +42,7 @@ export const getApiKey = operation({
   isForOperators: true,
   summary: 'Get an API key',
   description: 'With its partner, for a key of which only the id is known.',
-  params: Type.Object({ keyId: Id('apiKey') }),
   success: { description: 'The key.', schema: ApiKeyOfPartner },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { keyId } = call.params
     const partnerId = await apiKeys.findOwner(reader, keyId)
@@ -68,10 +58,8 @@ export const createApiKey = operation({
   ...access,
   summary: 'Create an API key',
   description: shownOnce,
-  params: ofPartner,
   body: NewApiKey,
   success: { status: 201, description: 'The key, with its secret.', schema: ApiKeyWithSecret },
-  problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId } = call.params
     const { scopes = apiKeys.scopes, expiresInDays } = call.body
@@ -93,10 +81,8 @@ export const rotateApiKey = operation({
   ...access,
   summary: 'Rotate an API key',
   description: `Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for \`overlapSeconds\`, or until you revoke it; switch to the new key in that time. ${shownOnce}`,
-  params,
   body: ApiKeyRotation,
   success: { status: 201, description: 'The new key, with its secret.', schema: ApiKeyWithSecret },
-  problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId, keyId } = call.params
     const { overlapSeconds } = call.body
@@ -124,9 +110,7 @@ export const revokeApiKey = operation({
   ...access,
   summary: 'Revoke an API key',
   description: 'The key stops working within a second. Idempotent.',
-  params,
   success: { description: 'The revoked key.', schema: ApiKey },
-  problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId, keyId } = call.params
     const { hint } = await requireKey(tx, { partnerId, keyId })

@@ -69,9 +69,7 @@ const listLedgerVerifications = operation({
 const getLedgerVerification = operation({
   route: 'GET /operator/v1/ledger-verifications/:verificationId',
   summary: 'Get a verification of the books',
-  params: Type.Object({ verificationId: Id('ledgerVerification') }),
   success: { description: 'The verification.', schema: LedgerVerification },
-  problems: ['NotFound'],
   async read(reader, { params: { verificationId } }) {
     return { body: onWire(await verifications.find(reader, verificationId)) }
   },

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { cutPage, hasMoreField, pageOf, pageQuery } from '../contract/list.ts'
+import { hasMoreField, nextQuery, readPage } from '../contract/list.ts'
 import { named, operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { namedObject, strictObject, wordOf } from '../kernel/schemas.ts'
@@ -18,8 +18,7 @@ const listMemberJobs = operation({
     statuses: Type.Optional(
       Type.Array(JobStatus, { minItems: 1, maxItems: 5, description: 'Only jobs in these states.' }),
     ),
-    after: Type.Optional(Id('memberJob', 'The id of the last job of this page, to get the next page.')),
-    take: pageQuery.take,
+    ...nextQuery('memberJob', 'job'),
   }),
   success: {
     description: 'One page of jobs.',
@@ -42,11 +41,8 @@ const listMemberJobs = operation({
   },
   async read(reader, { query }) {
     const { partnerId, statuses, after } = query
-    const { take } = pageOf(query)
     const filter = { partnerId, statuses }
-    const { rows, hasMore } = cutPage(await inspection.list(reader, { filter, before: after, take: take + 1 }), {
-      take,
-    })
+    const { rows, hasMore } = await readPage(query, take => inspection.list(reader, { filter, before: after, take }))
     return { body: { jobs: rows, hasMore } }
   },
 })

@@ -20,8 +20,6 @@ import { InspectedWithdrawal, inspectedView } from './withdrawal-schema.ts'
 
 const operation = operationsOn<RailsContext>().operationWith({ tag: 'Members', isForOperators: true })
 
-const params = Type.Object({ memberId: Id('member') })
-
 // Enough to answer "what happened to my money?"; the list of withdrawals has the rest.
 const withdrawalsShown = 5
 
@@ -60,9 +58,7 @@ const inspectMember = operation({
   route: 'GET /operator/v1/members/:memberId',
   summary: 'Get a member of any partner',
   description: 'With the latest withdrawals, and why a withdrawal would be refused.',
-  params,
   success: { description: 'The member.', schema: InspectedMember },
-  problems: ['MemberNotFound'],
   async read(reader, call) {
     const { memberId } = call.params
     const asked = { partnerId: await ownerOf(reader, memberId), memberId }
@@ -98,7 +94,6 @@ const releaseMember = operation({
   summary: 'Release a member',
   description:
     'Lets a member withdraw again after a hold for review, or after a bank account was refused although it is correct. Idempotent.',
-  params,
   body: ReasonGiven,
   success: {
     description: 'The member is released.',
@@ -107,7 +102,6 @@ const releaseMember = operation({
       released: Type.Boolean({ description: 'False if there was nothing to release the member from.' }),
     }),
   },
-  problems: ['MemberNotFound'],
   async write(tx, { params: { memberId }, body: { reason = null } }) {
     const partnerId = await ownerOf(tx, memberId)
     const before = await release(tx, { partnerId, memberId })
@@ -122,10 +116,8 @@ const eraseMemberOfPartner = operation({
   route: 'POST /operator/v1/members/:memberId/erase',
   summary: 'Erase a member of any partner',
   description: 'As the partner does with `POST /v1/members/{memberId}/erase`. Idempotent.',
-  params,
   query: EraseQuery,
   success: { description: 'What was destroyed and what is kept, with a signed receipt.', schema: MemberErasure },
-  problems: ['MemberNotFound'],
   async run(call, steps) {
     const { params, query, context } = call
     const partnerId = await ownerOf(context.db, params.memberId)

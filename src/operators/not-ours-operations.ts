@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { nextQuery, readPage } from '../contract/list.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
@@ -115,14 +115,11 @@ const listPayoutRules = operation({
   summary: 'List the rules that close exceptions',
   description: 'Newest first, including ended rules.',
   query: strictObject({
-    after: Type.Optional(Id('payoutRule', 'The id of the last rule of this page, to get the next page.')),
-    take: pageQuery.take,
+    ...nextQuery('payoutRule', 'rule'),
   }),
   success: { description: 'One page of rules.', schema: PayoutRules },
   async read(reader, { query }) {
-    const { take } = pageOf(query)
-    const found = await rules.list(reader, { before: query.after, take: take + 1 })
-    const { rows, hasMore } = cutPage(found, { take })
+    const { rows, hasMore } = await readPage(query, take => rules.list(reader, { before: query.after, take }))
     return { body: { rules: rows, hasMore } }
   },
 })
@@ -156,9 +153,7 @@ const changeOfRule = ({
     route: `POST /operator/v1/payout-rules/:ruleId/${verb}`,
     summary,
     description: `Exceptions that the rule has closed stay closed. ${description}`,
-    params: Type.Object({ ruleId: Id('payoutRule') }),
     success: { description: 'The rule.', schema: PayoutRule },
-    problems: ['NotFound'],
     async write(tx, { operator, params: { ruleId: id }, now }) {
       const { rule, hasChanged } = await rules.change(tx, { id, verb, by: deciderOf(operator), now })
       const audit = { action: `payout_rule.${verb}`, details: { person: operator.person }, partnerId: null } as const

@@ -4,7 +4,6 @@ import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
 import type { Tx } from '../database/database.ts'
 import { named, operationWith } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import { strictObject } from '../kernel/schemas.ts'
 import { partnerNow } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
@@ -15,7 +14,6 @@ import { NewPartner, Partner, PartnerState, Partners, ReasonGiven } from './part
 import { type PartnerView, readPartner } from './partner-view.ts'
 
 const operation = operationWith({ tag: 'Partners', isForOperators: true })
-const params = Type.Object({ partnerId: Id('partner') })
 const location = { location: Type.String({ description: 'Path of the resource.' }) }
 
 export const listPartners = operation({
@@ -71,9 +69,7 @@ export const createPartner = operation({
 export const getPartner = operation({
   route: 'GET /operator/v1/partners/:partnerId',
   summary: 'Get a partner',
-  params,
   success: { description: 'The partner.', schema: Partner },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { partnerId } = call.params
     const now = await partnerNow(reader, call, partnerId)
@@ -86,10 +82,8 @@ export const updatePartner = operation({
   summary: 'Change the settings of a partner',
   description:
     'Omitted settings stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.',
-  params,
   body: SomeSettings,
   success: { description: 'The changed partner.', schema: Partner },
-  problems: ['NotFound'],
   async run(call, { write }) {
     const { partnerId } = call.params
     const settings = call.body
@@ -152,10 +146,8 @@ function stateChange(verb: 'pause' | 'resume' | 'suspend' | 'restore', { summary
     route: `POST /operator/v1/partners/:partnerId/${verb}`,
     summary,
     description,
-    params,
     body: ReasonGiven,
     success: { description: 'The partner.', schema: Partner },
-    problems: ['NotFound'],
     async write(tx, call) {
       const { partnerId } = call.params
       const { reason = null } = call.body

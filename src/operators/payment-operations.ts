@@ -32,7 +32,6 @@ const getPayout = operation({
     'The payment with its batch, the bank’s answers about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.',
   params: ofPayment,
   success: { description: 'The payment.', schema: Payout },
-  problems: ['NotFound'],
   async read(reader, { params, context }) {
     return {
       body: payoutView(await readHistory(reader, params.payment), fileRailsOf(context.rails)),
@@ -49,7 +48,6 @@ const removePayment = operation({
     reason: line(140, { description: 'The reason; the partner and the member read it.' }),
   }),
   success: { description: 'The payment was removed.', schema: RemovedPayment },
-  problems: ['NotFound'],
   async write(tx, { operator, params, body, now }) {
     const removed = await unsentBatches.remove(tx, { payment: params.payment, reason: body.reason, now })
     const { partnerId, batchId, withdrawalId } = removed
@@ -67,7 +65,6 @@ const decidePaymentOutcome = operation({
   params: ofPayment,
   body: PaymentOutcome,
   success: { description: 'The payment.', schema: Payout },
-  problems: ['NotFound'],
   async write(tx, { operator, params, body, now, context }) {
     const { note, ...given } = body
     const decided = outcomeOf(given)

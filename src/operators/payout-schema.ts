@@ -16,8 +16,6 @@ import { line } from './partner-schema.ts'
 
 const reason = nullable(Type.String(), 'Null if none was given.')
 
-export const OfBatch = Type.Object({ batchId: Id('payoutBatch') })
-
 export const EarlyClosing = namedObject('EarlyClosing', {
   note: line(500, { description: 'Why.', examples: ['the bank closes early today'] }),
 })

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { pageQuery, readPage } from '../contract/list.ts'
 import { named, operationWith } from '../http/operation.ts'
 import { isIdOf } from '../kernel/ids.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
@@ -36,9 +36,7 @@ const listPayoutProposals = operation({
   }),
   success: { description: 'One page of proposals.', schema: OpenProposals },
   async read(reader, { query }) {
-    const { take } = pageOf(query)
-    const found = await listOpenProposals(reader, { after: query.after, take: take + 1 })
-    const { rows, hasMore } = cutPage(found, { take })
+    const { rows, hasMore } = await readPage(query, take => listOpenProposals(reader, { after: query.after, take }))
     return { body: { proposals: rows.map(({ login: _, ...proposal }) => proposal), hasMore } }
   },
 })
@@ -50,7 +48,6 @@ const confirmPayoutProposal = operation({
     'Carries out exactly what another person has proposed. An ended proposal is refused with a 409 that says why. An operator key is refused.',
   params: ofSubject,
   success: { description: 'The decision is carried out.', schema: Settled },
-  problems: ['NotFound'],
   async write(tx, { operator, params, now }) {
     const { subject } = params
     const { partnerId, decision, ...about } = await confirmProposal(tx, { subject, by: deciderOf(operator), now })
@@ -69,7 +66,6 @@ const withdrawPayoutProposal = operation({
   description: 'Any operator may withdraw a proposal. Another decision can then be proposed.',
   params: ofSubject,
   success: { description: 'The proposal is withdrawn.', schema: Settled },
-  problems: ['NotFound'],
   async write(tx, { operator, params, now }) {
     const { subject } = params
     const { person } = operator

@@ -43,7 +43,6 @@ const changeOfHold = ({
     params: Type.Object({ rail: railName }),
     body: Type.Optional(ReasonGiven),
     success: { description: 'The rail.', schema: Rail },
-    problems: ['NotFound'],
     async write(
       tx,
       { operator: { person }, params: { rail }, body: { reason = null }, receivedAt, context: { rails } },

@@ -70,9 +70,7 @@ const getRevenue = operation({
   route: 'GET /operator/v1/partners/:partnerId/revenue',
   summary: 'Get the revenue of a partner',
   description: 'The fees that are the operator’s income, by currency, and where the money is.',
-  params,
   success: { description: 'One entry per currency.', schema: Revenues },
-  problems: ['NotFound'],
   async read(reader, call) {
     return { body: await revenueOf(reader, call.params) }
   },
@@ -83,7 +81,6 @@ const withdrawRevenue = operation({
   summary: 'Withdraw revenue from a float',
   description:
     'Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.',
-  params,
   body: namedObject('RevenueMovement', {
     amount: WireMoney,
     reference: line(140, {
@@ -92,7 +89,7 @@ const withdrawRevenue = operation({
     }),
   }),
   success: { description: 'The movement, and the revenue after it.', schema: RevenueAfterMovement },
-  problems: ['NotFound', 'UnprocessableEntity'],
+  problems: ['UnprocessableEntity'],
   async write(tx, call) {
     const { partnerId } = call.params
     const { reference } = call.body
@@ -115,7 +112,6 @@ const getFeeStatement = operation({
   summary: 'Get the fee statement of a month',
   description:
     'The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.',
-  params,
   query: strictObject({ month: Month }),
   success: {
     description: 'The statement, or its lines as a file.',
@@ -126,7 +122,6 @@ const getFeeStatement = operation({
         'day,tier,withdrawals,member_fees,employer_fees,given_back,member_fees_given_back,employer_fees_given_back,currency\r\n2026-03-10,Bronze,3,1.50,0.00,1,0.50,0.00,GBP\r\n',
     },
   },
-  problems: ['NotFound'],
   async read(reader, { params: { partnerId }, query: { month }, prefersCsv }) {
     const { timeZone } = await findState(reader, partnerId)
     const statement = await readStatement(reader, { partnerId, timeZone, month })

@@ -18,7 +18,6 @@ import { line } from './partner-schema.ts'
 import { effectOf, type TierEffect } from './tier-effect.ts'
 
 const operation = operationWith({ tag: 'Tiers', isForOperators: true })
-const ofPartner = Type.Object({ partnerId: Id('partner') })
 const params = Type.Object({ partnerId: Id('partner'), tier: line(60, { examples: ['Bronze'] }) })
 
 const Version = {
@@ -79,12 +78,10 @@ const listTiers = operation({
   route: 'GET /operator/v1/partners/:partnerId/tiers',
   summary: 'List the tiers of a partner',
   description: 'The tiers with their current terms, by name.',
-  params: ofPartner,
   success: {
     description: 'All tiers.',
     schema: namedObject('OperatorTiers', { tiers: Type.Array(OperatorTier) }),
   },
-  problems: ['NotFound'],
   async read(reader, { params: { partnerId } }) {
     await findState(reader, partnerId)
     const counts = await members.countByTier(reader, partnerId)
@@ -103,7 +100,6 @@ const getTier = operation({
   summary: 'Get a tier with all of its versions',
   params,
   success: { description: 'The tier.', schema: TierHistory },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { partnerId, tier } = call.params
     const now = await partnerNow(reader, call, partnerId)
@@ -119,7 +115,6 @@ const previewTier = operation({
   params,
   body: NewTerms,
   success: { description: 'The effect of the new terms.', schema: TierPreview },
-  problems: ['NotFound'],
   async run(call, { read }) {
     const { partnerId, tier } = call.params
     const given = call.body
@@ -143,7 +138,6 @@ const saveTier = operation({
   params,
   body: NewTerms,
   success: { description: 'The tier.', schema: TierHistory },
-  problems: ['NotFound'],
   async run(call, { write }) {
     const { partnerId, tier } = call.params
     const given = call.body

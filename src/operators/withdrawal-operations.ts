@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Type } from 'typebox'
-import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { hasMoreField, nextQuery, readPage } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import { type Call, named, operationsOn } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
@@ -23,8 +23,6 @@ import { InspectedWithdrawal, inspectedFields, inspectedView } from './withdrawa
 
 const operation = operationsOn<RailsContext>().operationWith({ tag: 'Withdrawals', isForOperators: true })
 
-const params = Type.Object({ withdrawalId: Id('withdrawal') })
-
 const listWithdrawals = operation({
   route: 'GET /operator/v1/withdrawals',
   summary: 'List withdrawals',
@@ -41,26 +39,25 @@ const listWithdrawals = operation({
           'If true, only withdrawals that need attention: by the partner’s clock with `partnerId` or `memberId`, otherwise by real time.',
       }),
     ),
-    after: Type.Optional(Id('withdrawal', 'The id of the last withdrawal of this page, to get the next page.')),
-    take: pageQuery.take,
+    ...nextQuery('withdrawal', 'withdrawal'),
   }),
   success: {
     description: 'One page of withdrawals.',
     schema: namedObject('InspectedWithdrawals', {
       withdrawals: Type.Array(InspectedWithdrawal),
-      hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
+      ...hasMoreField,
     }),
   },
   problems: ['NotFound'],
   async read(reader, call) {
     const { after, take: _, ...filter } = call.query
-    const { take } = pageOf(call.query)
     const { partnerId, memberId } = filter
     if (partnerId !== undefined) await findState(reader, partnerId)
     const owner = partnerId ?? (memberId === undefined ? undefined : await members.findPartnerOf(reader, memberId))
     const now = owner === undefined ? call.now : await partnerNow(reader, call, owner)
-    const found = await inspection.list(reader, { filter, before: after, take: take + 1, now })
-    const { rows, hasMore } = cutPage(found, { take })
+    const { rows, hasMore } = await readPage(call.query, take =>
+      inspection.list(reader, { filter, before: after, take, now }),
+    )
     return { body: { withdrawals: rows.map(inspectedView), hasMore } }
   },
 })
@@ -68,12 +65,10 @@ const listWithdrawals = operation({
 const inspectWithdrawal = operation({
   route: 'GET /operator/v1/withdrawals/:withdrawalId',
   summary: 'Get a withdrawal of any partner',
-  params,
   success: {
     description: 'The withdrawal.',
     schema: namedObject('InspectedWithdrawalDetails', { ...WithdrawalDetails.properties, ...inspectedFields }),
   },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { withdrawalId } = call.params
     const { partnerId, now } = await ownerOf(reader, call)
@@ -89,7 +84,6 @@ const getWithdrawalHistory = operation({
   summary: 'Get the timeline of a withdrawal',
   description:
     'Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, the deliveries of its events to webhooks, and the payment with the bank’s answers.',
-  params,
   success: {
     description: 'The timeline.',
     schema: namedObject('WithdrawalHistory', {
@@ -98,7 +92,6 @@ const getWithdrawalHistory = operation({
       payout: nullable(Payout, 'Null until the withdrawal is submitted.'),
     }),
   },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { withdrawalId } = call.params
     const { partnerId, now } = await ownerOf(reader, call)

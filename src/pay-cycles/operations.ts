@@ -63,9 +63,7 @@ const getPayCycle = operation({
   sdk: 'payCycles.get',
   tag,
   summary: 'Get a pay cycle',
-  params: Type.Object({ payCycleId: Id('payCycle') }),
   success: { description: 'The pay cycle.', schema: PayCycle },
-  problems: ['NotFound'],
   async read(reader, { partner, params: { payCycleId } }) {
     const cycle = await payCycles.find(reader, { partnerId: partner.id, payCycleId })
     const { id, startDate, endDate, status } = cycle
@@ -83,7 +81,6 @@ const getPayCycleDeductions = operation({
   summary: 'List the deductions of a pay cycle',
   description:
     'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, and final from `pay_cycle.closed` on. In between, which takes a moment or, for a million members, a minute or two, the answer is a `Conflict` with `retry-after`. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.',
-  params: Type.Object({ payCycleId: Id('payCycle') }),
   query: strictObject({ ...pageQuery, ...afterQuery('member', lastMember) }),
   success: {
     description: 'One page of deductions, or all of them as a file.',
@@ -94,7 +91,6 @@ const getPayCycleDeductions = operation({
       example: `member_id,worker_id,email,amount_decimal,currency\r\n${exampleId('member')},AC-1001,sam.okafor@example.com,50.00,GBP\r\n`,
     },
   },
-  problems: ['NotFound'],
   async run({ partner, params, query, prefersCsv }, { read, source, download }) {
     const of = { partnerId: partner.id, payCycleId: params.payCycleId }
     if (prefersCsv) {

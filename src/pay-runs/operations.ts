@@ -144,9 +144,7 @@ const getPayRun = operation({
   roles: readers,
   sdk: 'payRuns.get',
   summary: 'Get a pay run',
-  params: Type.Object({ payRunId: Id('payRun') }),
   success: { description: 'The pay run.', schema: PayRunDetails },
-  problems: ['NotFound'],
   async read(reader, { partner, params: { payRunId } }) {
     const { totals, ...payRun } = await payRuns.find(reader, { partnerId: partner.id, payRunId })
     const found = await metadata.find(reader, { partnerId: partner.id, resourceId: payRunId })
@@ -164,9 +162,7 @@ const revertPayRun = operation({
   summary: 'Revert a pay run',
   description:
     'A `Scheduled` pay run is reverted without moving money. For an `Available` one, the reverse of every line is booked; whatever members have already withdrawn is owed and deducted from their next pay. Possible until the pay cycle closes. Idempotent: reverting it again returns the same response.',
-  params: Type.Object({ payRunId: Id('payRun') }),
   success: { description: 'The reverted pay run.', schema: PayRun },
-  problems: ['NotFound'],
   async write(tx, { partner, params, now }) {
     const { isRepeated, ...payRun } = await payRuns.revert(tx, { partnerId: partner.id, ...params, now })
     const details = isRepeated ? undefined : await detailsOf(tx, { partnerId: partner.id, payRun })
@@ -179,11 +175,11 @@ const revertPayRun = operation({
 const metadataOfPayRuns = metadataOperations({
   kind: 'pay_run',
   names: { id: 'PayRun', summary: 'a pay run', sdk: { resource: 'payRuns', of: '' } },
-  ...{ tag, path: '/v1/pay/runs/:payRunId', params: Type.Object({ payRunId: Id('payRun') }), problem: 'NotFound' },
+  tag,
+  path: '/v1/pay/runs/:payRunId',
   scopes: { read: 'pay:read', write: 'pay:write' },
   roles: { read: readers, write: payroll },
-  idOf: ({ payRunId }) => payRunId,
-  requireKnown: (reader, { partnerId, params: { payRunId } }) => payRuns.find(reader, { partnerId, payRunId }),
+  requireKnown: (reader, { partnerId, resourceId: payRunId }) => payRuns.find(reader, { partnerId, payRunId }),
 })
 
 export const payRunOperations = [...metadataOfPayRuns, ...named({ uploadPayRun, getPayRuns, getPayRun, revertPayRun })]

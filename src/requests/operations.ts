@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { cursorOf, cutPage, pageOf } from '../contract/list.ts'
 import { named, operationWith } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import { defaultRetention } from '../kernel/retention.ts'
 import { strictObject, wordOf } from '../kernel/schemas.ts'
 import { GivenDayOrInstant, parseInstant } from '../kernel/time.ts'
@@ -59,9 +58,7 @@ const getRequest = operation({
   summary: 'Get a request',
   description:
     'One of your requests in the log, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.',
-  params: Type.Object({ requestId: Id('request') }),
   success: { description: 'The request.', schema: LoggedRequest },
-  problems: ['NotFound'],
   async read(reader, { partner, params }) {
     return { body: requestBody(await requests.find(reader, { partnerId: partner.id, id: params.requestId })) }
   },

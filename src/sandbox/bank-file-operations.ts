@@ -2,7 +2,6 @@ import { Type } from 'typebox'
 import { afterQuery, cursorOf, pageFields, pageOf, pageQuery } from '../contract/list.ts'
 import { fileHeaders } from '../http/bodies/csv.ts'
 import { named } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import { toWire } from '../kernel/money.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
@@ -40,7 +39,6 @@ const answerSandboxBankFile = sandboxOperation({
   summary: 'Write the answer of a bank to a file',
   description:
     'Returns the file in which the bank answers a sent batch. Nothing changes until the operator imports the file with `midmonth payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, and a batch that is not sent yet is a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.',
-  params: Type.Object({ batchId: Id('payoutBatch') }),
   body: BankFileAnswers,
   success: {
     description: 'The file. `content-disposition` has its name.',
@@ -53,7 +51,7 @@ const answerSandboxBankFile = sandboxOperation({
       example: 'Reference,Amount,Code\r\nMMABCDEFGHIJKLMN,50.00,B\r\n',
     },
   },
-  problems: ['NotFound', 'UnprocessableEntity'],
+  problems: ['UnprocessableEntity'],
   async read(reader, { partner, params, body, context }) {
     const { batchId } = params
     const rails = context.fileRails

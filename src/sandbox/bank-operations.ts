@@ -1,6 +1,4 @@
-import { Type } from 'typebox'
 import { named } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 import { addFault, listFaults } from '../payouts/channels/simulated/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
@@ -46,13 +44,11 @@ function instruction(name: InstructionName, { summary, description }: { summary:
     sdk: `sandbox.withdrawals.${name}`,
     summary,
     description,
-    params: Type.Object({ withdrawalId: Id('withdrawal') }),
     body: BankReason,
     success: {
       description: 'The withdrawal. Its status is an earlier one if the bank did not get that far.',
       schema: SandboxWithdrawal,
     },
-    problems: ['NotFound'],
     async start(tx, { partner, params, body, now, context }) {
       const partnerId = partner.id
       const instructed = { partnerId, withdrawalId: params.withdrawalId, name }

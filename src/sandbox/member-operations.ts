@@ -1,8 +1,7 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { openNameless } from '../http/bodies/uploaded-file.ts'
 import { named } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
 import { auditOf } from '../members/audit.ts'
@@ -21,14 +20,13 @@ const fundSandboxMember = sandboxOperation({
   sdk: 'sandbox.members.fund',
   summary: 'Give a member pay',
   description: 'Uploads a pay run with one line for the member, which is available immediately.',
-  params: Type.Object({ memberId: Id('member') }),
   body: MoneyToAdd,
   success: {
     status: 201,
     description: 'The pay run, and the amount that the member can withdraw.',
     schema: MemberFunded,
   },
-  problems: ['MemberNotFound', 'UnprocessableEntity', 'PayRunMemberNotEligible'],
+  problems: ['UnprocessableEntity', 'PayRunMemberNotEligible'],
   async write(tx, { partner, params, body, now }) {
     const { memberId } = params
     await members.requireMember(tx, { partnerId: partner.id, memberId })
@@ -56,9 +54,7 @@ const activateSandboxMember = sandboxOperation({
   sdk: 'sandbox.members.activate',
   summary: 'Activate a member',
   description: 'Activates an invited member, as if the member had accepted. Idempotent.',
-  params: Type.Object({ memberId: Id('member') }),
   success: { description: 'The member is active.', schema: MemberActivated },
-  problems: ['MemberNotFound'],
   async write(tx, { partner, params, now }) {
     const { memberId } = params
     const activated = await members.change(tx, { partner, command: { type: 'Activate', memberId }, now })

@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import { type Declared, declaredAs } from '../http/operation.ts'
+import { type Declared, declaredAs, type Route } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import { building } from '../users/roles.ts'
 import type { SandboxContext } from './operation-context.ts'
@@ -12,11 +12,12 @@ export const answerMsMax = 30_000
  * users who build on the API.
  */
 export function sandboxOperation<
+  R extends Route,
   P extends TSchema | undefined = undefined,
   Q extends TSchema | undefined = undefined,
   B extends TSchema | undefined = undefined,
   Result = unknown,
->(declared: Declared<'tag', P, Q, B, SandboxContext, Result>) {
+>(declared: Declared<'tag', R, P, Q, B, SandboxContext, Result>) {
   const problems: ProblemName[] = ['UnknownPath', ...(declared.problems ?? [])]
   return declaredAs<SandboxContext>({ roles: building, ...declared, tag: 'Sandbox', problems })
 }

@@ -1,9 +1,8 @@
-import { Type } from 'typebox'
 import { afterQuery, cursorOf, lastMember, pageOf, pageQuery } from '../contract/list.ts'
 import { UploadedFile } from '../http/bodies/uploaded-file.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { issuesMax } from '../kernel/errors.ts'
-import { exampleId, Id } from '../kernel/ids.ts'
+import { exampleId } from '../kernel/ids.ts'
 import { allToWire, fromWire } from '../kernel/money.ts'
 import { mapInSlices } from '../kernel/pace.ts'
 import { strictObject } from '../kernel/schemas.ts'
@@ -17,8 +16,6 @@ import * as settlements from './settlements.ts'
 
 const { operationWith, consoleOperation } = operationsOn<SettlementContext>()
 const operation = operationWith({ tag: 'Pay cycles' })
-
-const params = Type.Object({ payCycleId: Id('payCycle') })
 
 // The largest settlement as JSON or CSV, with headroom.
 const bodyBytesMax = 32 * 1024 * 1024
@@ -38,7 +35,6 @@ const createSettlement = operation({
   summary: 'Settle a pay cycle',
   description:
     'Reports what payroll actually took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.',
-  params,
   body: NewSettlement,
   csvBody: {
     description:
@@ -46,7 +42,7 @@ const createSettlement = operation({
     example: `member_id,amount_decimal,currency\r\n${exampleId('member')},50.00,GBP\r\n`,
   },
   success: { status: 201, description: 'The result of the settlement.', schema: SettlementSummary },
-  problems: ['NotFound', 'UnprocessableEntity', 'FileContent'],
+  problems: ['UnprocessableEntity', 'FileContent'],
   async run({ partner, params, body, now, signal, context }, { write }) {
     const report = await readReport(body, signal)
     return await write(async tx => {
@@ -65,7 +61,6 @@ const checkSettlementFile = consoleOperation({
   route: 'POST /console/v1/pay-cycles/:payCycleId/settlement-files',
   scope: 'pay:write',
   roles: payroll,
-  params,
   csvBody: { description: 'As for `createSettlement`.', example: '' },
   fileBytesMax: bodyBytesMax,
   async run({ partner, params, file, signal, context }, { read }) {
@@ -84,10 +79,8 @@ const getSettlement = operation({
   summary: 'Get the settlement of a pay cycle',
   description:
     'Lines are ordered by member. Without `skip`, a page never splits a member, so it may have a few entries more than `take`.',
-  params,
   query: strictObject({ ...pageQuery, ...afterQuery('member', lastMember) }),
   success: { description: 'The result of the settlement, and one page of its lines.', schema: Settlement },
-  problems: ['NotFound'],
   async read(reader, { partner, params, query }) {
     const cycle = { partnerId: partner.id, payCycleId: params.payCycleId }
     const page = pageOf(query)

@@ -1,7 +1,6 @@
 import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageOf, pageQuery } from '../contract/list.ts'
 import { named, operation } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode } from '../kernel/money.ts'
 import { described, strictObject } from '../kernel/schemas.ts'
 import { GivenInstant, parseInstant } from '../kernel/time.ts'
@@ -20,7 +19,6 @@ const getMemberStatement = operation({
   summary: 'Get a member’s statement',
   description:
     'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. Pay that was not withdrawn is in it until it is released, which may be a minute or two after the end of its pay cycle for a partner with very many members. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.',
-  params: Type.Object({ memberId: Id('member') }),
   query: strictObject({
     asOf: Type.Optional(described(GivenInstant, 'Lines up to and including this instant. Default: now.')),
     currency: Type.Optional(described(CurrencyCode, 'Default: the member’s currency.')),
@@ -28,7 +26,7 @@ const getMemberStatement = operation({
     ...cursorQuery('transfer'),
   }),
   success: { description: 'One page of the statement.', schema: MemberStatement },
-  problems: ['MemberNotFound', 'NotFound'],
+  problems: ['NotFound'],
   async read(reader, { partner, now, params, query }) {
     const about = { partnerId: partner.id, memberId: params.memberId }
     const page = pageOf(query)

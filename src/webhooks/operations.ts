@@ -3,7 +3,6 @@ import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
 import { named, operationsOn } from '../http/operation.ts'
 import { issue, problemOf } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import { namedObject, strictObject } from '../kernel/schemas.ts'
 import { parseInstant } from '../kernel/time.ts'
 import { metadataQuery } from '../metadata/schema.ts'
@@ -33,7 +32,6 @@ import * as webhooks from './webhooks.ts'
 
 const tag = 'Webhooks'
 const operation = operationsOn<WebhookContext>().operationWith({ tag, roles: building })
-const params = Type.Object({ webhookId: Id('webhook') })
 const location = { location: Type.String({ description: 'Path of the resource.' }) }
 const secondsPerHour = 3_600
 const overlapSecondsDefault = 24 * secondsPerHour
@@ -87,9 +85,7 @@ const getWebhook = operation({
   scope: 'pay:read',
   sdk: 'webhooks.get',
   summary: 'Get a webhook endpoint',
-  params,
   success: { description: 'The endpoint.', schema: Webhook },
-  problems: ['NotFound'],
   async read(reader, { partner, params }) {
     const endpoint = await webhooks.find(reader, { partnerId: partner.id, ...params })
     return { body: onWire(endpoint) }
@@ -103,10 +99,8 @@ const updateWebhook = operation({
   summary: 'Change a webhook endpoint',
   description:
     'Absent fields are unchanged; `types` and `headers` are replaced as a whole. Send `enabled: true` to enable an endpoint that was disabled because it failed.',
-  params,
   body: WebhookChanges,
   success: { description: 'The changed endpoint.', schema: Webhook },
-  problems: ['NotFound'],
   async write(tx, { partner, params, now, body, context }) {
     judge(body, context)
     const named = { partnerId: partner.id, ...params }
@@ -126,12 +120,10 @@ const deleteWebhook = operation({
   sdk: 'webhooks.delete',
   summary: 'Delete a webhook endpoint',
   description: 'Also deletes the deliveries of the endpoint. Requests in flight are not cut off.',
-  params,
   success: {
     description: 'It has been deleted.',
     schema: namedObject('WebhookDeleted', { message: Type.Literal('OK') }),
   },
-  problems: ['NotFound'],
   async write(tx, { partner, params, now }) {
     const endpoint = await webhooks.remove(tx, { partnerId: partner.id, ...params, now })
     const audit = { action: 'webhook.delete', details: { before: detailsOf(endpoint) } } as const
@@ -145,10 +137,8 @@ const rotateWebhookSecret = operation({
   sdk: 'webhooks.rotateSecret',
   summary: 'Rotate the secret of a webhook endpoint',
   description: `Creates a new secret. The previous one stays valid for ${overlapSecondsDefault / secondsPerHour} hours, or as long as \`overlapSeconds\` says; until then, requests carry a signature of each.`,
-  params,
   body: WebhookRotation,
   success: { description: 'The endpoint, with its new secret.', schema: RotatedWebhook },
-  problems: ['NotFound'],
   async write(tx, { partner, params, now, body }) {
     const { overlapSeconds = overlapSecondsDefault } = body
     const named = { partnerId: partner.id, ...params }
@@ -168,10 +158,8 @@ const testWebhook = operation({
   summary: 'Send a test to a webhook endpoint',
   description:
     'Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. The test is attempted once, even if the endpoint is disabled. Read the delivery at `location` to see the response.',
-  params,
   body: WebhookTest,
   success: { status: 202, description: 'The delivery of the test.', schema: WebhookDelivery, headers: location },
-  problems: ['NotFound'],
   async write(tx, { partner, params, now, body }) {
     const delivery = await deliveries.createTest(tx, {
       ...{ partnerId: partner.id, ...params, type: body.type, now },
@@ -192,10 +180,8 @@ const replayWebhook = operation({
   summary: 'Replay events to a webhook endpoint',
   description:
     'Delivers events of the last 30 days again: one event, the events of a time range, or the events whose delivery has failed or was skipped. Each event is attempted once, with the current secret, even if the endpoint is disabled; the health of the endpoint does not change. Receivers see the same `webhook-id` as before.',
-  params,
   body: WebhookReplay,
   success: { status: 202, description: 'How many events are replayed.', schema: ReplayRequested },
-  problems: ['NotFound'],
   async write(tx, { partner, params, now, body }) {
     const replayed = await deliveries.replay(tx, { partnerId: partner.id, ...params, replay: replayOf(body), now })
     return { body: replayed, resourceId: params.webhookId }
@@ -208,10 +194,8 @@ const getWebhookDeliveries = operation({
   sdk: 'webhooks.listDeliveries',
   summary: 'List the deliveries of a webhook endpoint',
   description: 'Lists the deliveries of the last 30 days, newest event first.',
-  params,
   query: strictObject({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }),
   success: { description: 'One page of deliveries.', schema: WebhookDeliveries },
-  problems: ['NotFound'],
   async read(reader, { partner, params, query }) {
     const page = pageOf(query)
     const { states = [], types = [], eventId = null } = query
@@ -228,9 +212,7 @@ const getWebhookDelivery = operation({
   scope: 'pay:read',
   sdk: 'webhooks.getDelivery',
   summary: 'Get a delivery with its attempts',
-  params: Type.Object({ webhookId: Id('webhook'), deliveryId: Id('event') }),
   success: { description: 'The delivery.', schema: WebhookDeliveryDetails },
-  problems: ['NotFound'],
   async read(reader, { partner, params }) {
     await webhooks.find(reader, { partnerId: partner.id, webhookId: params.webhookId })
     const delivery = await deliveries.find(reader, { partnerId: partner.id, ...params })
@@ -241,11 +223,11 @@ const getWebhookDelivery = operation({
 const webhookMetadata = metadataOperations({
   kind: 'webhook',
   names: { id: 'Webhook', summary: 'a webhook endpoint', sdk: { resource: 'webhooks', of: '' } },
-  ...{ tag, params, path: '/v1/webhooks/:webhookId', problem: 'NotFound' },
+  tag,
+  path: '/v1/webhooks/:webhookId',
   scopes: { read: 'pay:read', write: 'pay:write' },
   roles: { read: building, write: building },
-  idOf: ({ webhookId }) => webhookId,
-  requireKnown: (reader, { partnerId, params: { webhookId } }) => webhooks.find(reader, { partnerId, webhookId }),
+  requireKnown: (reader, { partnerId, resourceId: webhookId }) => webhooks.find(reader, { partnerId, webhookId }),
 })
 
 export const webhookOperations = [

@@ -3,7 +3,6 @@ import { lastFour } from '../bank-accounts/rules.ts'
 import { cursorOf, cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import { metadataOperations } from '../http/metadata-operations.ts'
 import { batched, type Call, named, operationsOn } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
 import { parseInstant } from '../kernel/time.ts'
 import { excludeErasure } from '../members/locks.ts'
@@ -39,8 +38,6 @@ import * as withdrawals from './withdrawals.ts'
 
 const tag = 'Withdrawals'
 const operation = operationsOn<WithdrawalContext>().operationWith({ tag })
-const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
-const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
 const getMemberBalance = operation({
   route: 'GET /v1/pay/members/:memberId/balance',
@@ -48,9 +45,8 @@ const getMemberBalance = operation({
   roles: readers,
   sdk: 'members.getBalance',
   summary: 'Get a member’s available balance',
-  params: Type.Object({ memberId: Id('member') }),
   success: { description: 'The balance in the open pay cycle.', schema: MemberBalance },
-  problems: ['MemberNotFound', 'UnprocessableEntity'],
+  problems: ['UnprocessableEntity'],
   // Called as often as withdrawals are made, and planning its statement costs ten times its execution.
   isPrepared: true,
   async read(reader, { partner, params, now, context }) {
@@ -102,9 +98,7 @@ const getWithdrawalIntent = operation({
   roles: readers,
   sdk: 'withdrawals.getIntent',
   summary: 'Get a withdrawal intent',
-  params: intentParams,
   success: { description: 'The intent.', schema: WithdrawalIntent },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { partner, user, now, params, context } = call
     const intent = await intents.find(reader, { partnerId: partner.id, intentId: params.withdrawalIntentId })
@@ -126,9 +120,7 @@ const getWithdrawalIntentExplanation = operation({
   summary: 'Explain a withdrawal intent',
   description:
     'Shows the inputs of the quote and the result of each rule: limits, parts of the fee, who pays it, and the net amount.',
-  params: intentParams,
   success: { description: 'The explanation. It never changes.', schema: IntentExplanation },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params } = call
     const explanation = await explain(reader, { partnerId: partner.id, intentId: params.withdrawalIntentId })
@@ -144,9 +136,7 @@ const cancelWithdrawalIntent = operation({
   summary: 'Cancel a withdrawal intent',
   description:
     'Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same response.',
-  params: intentParams,
   success: { description: 'The cancelled intent.', schema: WithdrawalIntent },
-  problems: ['NotFound'],
   async write(tx, call) {
     const { partner, now, params, context } = call
     const intent = await intents.cancel(tx, { partnerId: partner.id, intentId: params.withdrawalIntentId, now })
@@ -257,9 +247,7 @@ const getWithdrawal = operation({
   roles: readers,
   sdk: 'withdrawals.get',
   summary: 'Get a withdrawal',
-  params: withdrawalParams,
   success: { description: 'The withdrawal.', schema: WithdrawalDetails },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params, context } = call
     const found = await withdrawals.find(reader, { partnerId: partner.id, withdrawalId: params.withdrawalId })
@@ -275,9 +263,8 @@ const cancelWithdrawal = operation({
   summary: 'Cancel a withdrawal',
   description:
     'Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same response.',
-  params: withdrawalParams,
   success: { description: 'The cancelled withdrawal.', schema: WithdrawalDetails },
-  problems: ['NotFound', 'UnprocessableEntity'],
+  problems: ['UnprocessableEntity'],
   async write(tx, call) {
     const { partner, now, params, context } = call
     const { withdrawalId } = params
@@ -299,10 +286,8 @@ const getMemberWithdrawals = operation({
   summary: 'List a member’s withdrawals',
   description:
     'Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.',
-  params: Type.Object({ memberId: Id('member') }),
   query: Type.Object(pageQuery, { additionalProperties: false }),
   success: { description: 'One page of withdrawals.', schema: MemberWithdrawals },
-  problems: ['MemberNotFound'],
   async read(reader, call) {
     const partnerId = call.partner.id
     const { memberId } = call.params
@@ -318,13 +303,12 @@ const getMemberWithdrawals = operation({
 const intentMetadata = metadataOperations({
   kind: 'withdrawal_intent',
   names: { id: 'WithdrawalIntent', summary: 'a withdrawal intent', sdk: { resource: 'withdrawals', of: 'Intent' } },
-  ...{ tag, path: '/v1/pay/withdrawals/intent/:withdrawalIntentId', params: intentParams, problem: 'NotFound' },
+  tag,
+  path: '/v1/pay/withdrawals/intent/:withdrawalIntentId',
   scopes: { read: 'pay:read', write: 'pay:write' },
   roles: { read: readers, write: payroll },
-  idOf: ({ withdrawalIntentId }) => withdrawalIntentId,
-  requireKnown: (reader, { partnerId, params: { withdrawalIntentId: intentId } }) =>
-    intents.find(reader, { partnerId, intentId }),
-  async lock(tx, { partnerId, params: { withdrawalIntentId: intentId } }) {
+  requireKnown: (reader, { partnerId, resourceId: intentId }) => intents.find(reader, { partnerId, intentId }),
+  async lock(tx, { partnerId, resourceId: intentId }) {
     const { memberId } = await intents.find(tx, { partnerId, intentId })
     await excludeErasure(tx, { partnerId, memberId })
   },

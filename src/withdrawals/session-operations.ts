@@ -1,8 +1,7 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
 import { batched, type Call, named, operationsOn } from '../http/operation.ts'
 import type { ProblemName } from '../kernel/errors.ts'
-import { Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
 import * as members from '../members/members.ts'
 import { readBalance } from './balance.ts'
@@ -125,9 +124,7 @@ const getOwnWithdrawal = operation({
   route: 'GET /v1/me/withdrawals/:withdrawalId',
   session: 'read',
   summary: 'Get one of the member’s own withdrawals',
-  params: Type.Object({ withdrawalId: Id('withdrawal') }),
   success: { description: 'The withdrawal.', schema: OwnWithdrawal },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params } = call
     const { memberId } = call.memberSession

@@ -1,7 +1,5 @@
-import { Type } from 'typebox'
 import * as events from '../events/events.ts'
 import { operationsOn } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import { memberNotFound } from '../members/rules.ts'
 import * as requests from '../requests/requests.ts'
 import { staff } from '../users/roles.ts'
@@ -24,7 +22,6 @@ export const getMemberSupport = consoleOperation({
   route: 'GET /console/v1/members/:memberId/support',
   scope: 'pay:read',
   roles: staff,
-  params: Type.Object({ memberId: Id('member') }),
   async read(reader, { partner, params, now, context }) {
     const of = { partnerId: partner.id, memberId: params.memberId }
     const eligibility = await findEligibility(reader, { ...of, ...context.banks, now })

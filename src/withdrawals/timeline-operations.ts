@@ -1,7 +1,5 @@
-import { Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
 import { type Call, operationsOn } from '../http/operation.ts'
-import { Id } from '../kernel/ids.ts'
 import { building, mayCall, readers, staff, tracing } from '../users/roles.ts'
 import { rolesWith } from '../users/users.ts'
 import type { WithdrawalContext } from './operation-context.ts'
@@ -19,9 +17,7 @@ export const getWithdrawalTimeline = operation({
   summary: 'Get the timeline of a withdrawal',
   description:
     'Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, and the deliveries of its events to webhooks.',
-  params: Type.Object({ withdrawalId: Id('withdrawal') }),
   success: { description: 'The timeline.', schema: WithdrawalTimeline },
-  problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params, now, receivedAt } = call
     const { withdrawalId } = params

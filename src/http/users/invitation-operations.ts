@@ -3,7 +3,6 @@ import * as auditLog from '../../audit-log/audit-log.ts'
 import type { Tx } from '../../database/database.ts'
 import { brokenConstraint } from '../../database/errors.ts'
 import { problem } from '../../kernel/errors.ts'
-import { Id } from '../../kernel/ids.ts'
 import { strictObject } from '../../kernel/schemas.ts'
 import { findPartner } from '../../partners/partners.ts'
 import * as invitations from '../../users/invitations.ts'
@@ -56,7 +55,6 @@ const inviteUser = consoleOperation({
 const deleteInvitation = consoleOperation({
   route: 'DELETE /console/v1/invitations/:invitationId',
   console: 'user',
-  params: Type.Object({ invitationId: Id('invitation') }),
   async run(call, { write }) {
     const partnerId = await managedPartner(call)
     const { actor, receivedAt: now } = call

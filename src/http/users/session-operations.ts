@@ -4,7 +4,6 @@ import type { Reader } from '../../database/database.ts'
 import { brokenConstraint } from '../../database/errors.ts'
 import { lockByName } from '../../database/named-locks.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
-import { Id } from '../../kernel/ids.ts'
 import { strictObject } from '../../kernel/schemas.ts'
 import { listPartners, type Mode } from '../../partners/partners.ts'
 import { hasOperator } from '../../users/accounts.ts'
@@ -121,7 +120,6 @@ const getConsoleSessions = consoleOperation({
 const endConsoleSession = consoleOperation({
   route: 'DELETE /console/v1/sessions/:sessionId',
   console: 'user',
-  params: Type.Object({ sessionId: Id('userSession') }),
   async write(tx, { signedIn: { user }, params: { sessionId } }) {
     if (!(await endSession(tx, { userId: user.id, sessionId }))) throw problem('NotFound', 'There is no such session')
     const audit = { action: 'user.end_session', details: { session: sessionId } } as const

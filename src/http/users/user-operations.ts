@@ -2,7 +2,6 @@ import { Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../../contract/list.ts'
 import type { Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
-import { Id } from '../../kernel/ids.ts'
 import { strict, strictObject } from '../../kernel/schemas.ts'
 import { listUsers, requireUser, setRoles, setUser } from '../../users/accounts.ts'
 import * as identities from '../../users/identities.ts'
@@ -12,8 +11,6 @@ import * as totp from '../../users/totp.ts'
 import { type Call, consoleOperation, named } from '../operation.ts'
 import { managedPartner } from './managed-partner.ts'
 import { Roles } from './schema.ts'
-
-const params = Type.Object({ userId: Id('user') })
 
 const getUsers = consoleOperation({
   route: 'GET /console/v1/users',
@@ -31,7 +28,6 @@ const getUsers = consoleOperation({
 const updateUser = consoleOperation({
   route: 'PATCH /console/v1/users/:userId',
   console: 'user',
-  params,
   body: Type.Object(
     {
       roles: Type.Optional(Roles),
@@ -66,7 +62,6 @@ const updateUser = consoleOperation({
 const removeUser = consoleOperation({
   route: 'DELETE /console/v1/users/:userId',
   console: 'user',
-  params,
   async run(call, { write }) {
     const partnerId = await managedPartner(call)
     const by = { userId: call.params.userId, actor: call.actor, now: call.receivedAt }
@@ -81,7 +76,6 @@ const removeUser = consoleOperation({
 const removeTotpOfUser = consoleOperation({
   route: 'DELETE /console/v1/users/:userId/totp',
   console: 'operator',
-  params,
   async write(tx, call) {
     const by = await requireOtherUser(tx, call)
     await totp.remove(tx, by)
@@ -92,7 +86,6 @@ const removeTotpOfUser = consoleOperation({
 const unlinkUser = consoleOperation({
   route: 'DELETE /console/v1/users/:userId/identity',
   console: 'operator',
-  params,
   async write(tx, call) {
     const { userId } = call.params
     requireOther(call, userId, 'Ask another operator to unlink you')
@@ -104,7 +97,6 @@ const unlinkUser = consoleOperation({
 const createLinkForPassword = consoleOperation({
   route: 'POST /console/v1/users/:userId/password-link',
   console: 'operator',
-  params,
   async write(tx, call) {
     const by = await requireOtherUser(tx, call)
     const { token, expiresAt } = await createPasswordLink(tx, by)

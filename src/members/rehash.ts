@@ -43,46 +43,45 @@ export async function dropNextFingerprints(db: Db): Promise<void> {
   await repeat(db, changePart({ set, isLeft }), isLeft)
 }
 
-type Part = (db: Db, after: Place | undefined) => Promise<Place | undefined>
+type Part = (db: Db, after: Place) => Promise<Place | undefined>
 
-/** @param part changes some members after a place, and returns the place of the last one; undefined at the end */
+/** @param part changes some members of a partner after a place, and returns the place of the last one; undefined at the end */
 async function repeat(db: Db, part: Part, isLeft: ReturnType<typeof sql>): Promise<void> {
-  do {
-    for (let after = await part(db, undefined); after !== undefined; ) after = await part(db, after)
-  } while (await hasAny(db, isLeft))
+  for (let left = await partnersWith(db, isLeft); left.length > 0; left = await partnersWith(db, isLeft))
+    for (const partnerId of left)
+      for (let after: Place | undefined = { partnerId, id: '' }; after !== undefined; ) after = await part(db, after)
 }
 
-async function hasAny(db: Db, isLeft: ReturnType<typeof sql>): Promise<boolean> {
+async function partnersWith(db: Db, isLeft: ReturnType<typeof sql>): Promise<string[]> {
   return await db.transaction().execute(async tx => {
     // All members are read, which takes longer than a request may.
     await sql`set local statement_timeout = 0`.execute(tx)
-    const { rows } = await sql`select from members m where ${isLeft} limit 1`.execute(tx)
-    return rows.length > 0
+    const { rows } = await sql<{
+      partnerId: string
+    }>`select distinct partner_id from members m where ${isLeft}`.execute(tx)
+    return rows.map(({ partnerId }) => partnerId)
   })
 }
 
-const beyond = (after: Place | undefined) =>
-  after === undefined ? sql`` : sql`where (partner_id, id) > (${after.partnerId}, ${after.id})`
-
-const partOf = (after: Place | undefined) => sql`
-  select partner_id, id from members ${beyond(after)} order by partner_id, id limit ${membersAtOnce}`
+const partOf = ({ partnerId, id }: Place) => sql`
+  select partner_id, id from members where partner_id = ${partnerId} and id > ${id} order by id limit ${membersAtOnce}`
 
 const changePart =
   ({ set, isLeft }: { set: string; isLeft: ReturnType<typeof sql> }): Part =>
   async (db, after) => {
     const { rows } = await sql<Place>`
       with part as materialized (${partOf(after)}),
-           free as materialized (select partner_id, id from members join part using (partner_id, id)
-                                  where ${isLeft} for no key update of members skip locked),
+           free as materialized (select m.id from members m join part using (partner_id, id)
+                                  where m.partner_id = ${after.partnerId} and ${isLeft} for no key update of m skip locked),
            changed as (update members m set ${sql.raw(set)} from free
-                        where m.partner_id = free.partner_id and m.id = free.id)
-      select partner_id, id from part order by partner_id desc, id desc limit 1`.execute(db)
+                        where m.partner_id = ${after.partnerId} and m.id = free.id)
+      select partner_id, id from part order by id desc limit 1`.execute(db)
     return rows[0]
   }
 
 type Stored = Place & StoredProfile & { isLeft: boolean }
 
-async function addToPart(db: Db, after: Place | undefined): Promise<Place | undefined> {
+async function addToPart(db: Db, after: Place): Promise<Place | undefined> {
   const rows = await readPart(db, after)
   const left = rows.filter(({ isLeft }) => isLeft)
   const sealer = sealerOf(db)
@@ -97,27 +96,28 @@ async function addToPart(db: Db, after: Place | undefined): Promise<Place | unde
     await sql`
       with n as materialized (
              select * from unnest(
-               ${left.map(({ partnerId }) => partnerId)}::text[], ${left.map(({ id }) => id)}::text[],
+               ${left.map(({ id }) => id)}::text[],
                ${left.map(({ profile }) => profile)}::bytea[], ${left.map(({ account }) => account)}::bytea[],
                ${sql.join(names.map(name => sql`${next.map(each => each[name])}::bytea[]`))})
-               as n (partner_id, id, profile, account, ${sql.raw(names.join(', '))})),
+               as n (id, profile, account, ${sql.raw(names.join(', '))})),
            free as materialized (
              -- A member that has changed since it was read already has them, or is read again.
-             select m.partner_id, m.id from members m join n on m.partner_id = n.partner_id and m.id = n.id
-              where m.profile = n.profile and m.account is not distinct from n.account and m.email_fingerprint_next is null
+             select m.id from members m join n on m.id = n.id
+              where m.partner_id = ${after.partnerId}
+                    and m.profile = n.profile and m.account is not distinct from n.account and m.email_fingerprint_next is null
                 for no key update of m skip locked)
-      update members m set ${sql.raw(set)} from n join free using (partner_id, id)
-       where m.partner_id = free.partner_id and m.id = free.id`.execute(db)
+      update members m set ${sql.raw(set)} from n join free using (id)
+       where m.partner_id = ${after.partnerId} and m.id = free.id`.execute(db)
   return rows.at(-1)
 }
 
-async function readPart(db: Reader, after: Place | undefined): Promise<Stored[]> {
+async function readPart(db: Reader, after: Place): Promise<Stored[]> {
   const { rows } = await sql<Stored>`
     select m.partner_id, m.id, m.profile, m.account, k.profile_key, k.payment_key,
            ${lacksNext} as is_left
       from (${partOf(after)}) p
       join members m on m.partner_id = p.partner_id and m.id = p.id
       left join member_keys k on k.partner_id = m.partner_id and k.member_id = m.id
-     order by m.partner_id, m.id`.execute(db)
+     order by m.id`.execute(db)
   return rows
 }

@@ -1,4 +1,5 @@
-import { type Db, type Reader, sql } from '../database/database.ts'
+import { type Db, lanesOf, type Reader, sql } from '../database/database.ts'
+import { namingPartner } from '../database/one-partner.ts'
 import type { Sealed, Sealer } from './sealer.ts'
 
 /** Sealed columns of a table, in whose slice this is defined. */
@@ -30,7 +31,7 @@ export async function rewrap(
     if (last === undefined) return count
     after = table.key.map((_, index) => last[`k${index}`])
     const old = rows.filter(row => valuesIn(table, row).some(value => value !== null && !sealer.isCurrent(value)))
-    if (old.length > 0) count += await writeChunk(db, table, { rows: old, sealer })
+    for (const together of apart(db, table, old)) count += await writeChunk(db, table, { rows: together, sealer })
     onRead(rows.length)
   }
 }
@@ -47,6 +48,16 @@ export async function namesKey(
 }
 
 type Row = Record<string, unknown> & { owner: string }
+
+/** Divides rows into those that one statement can write: on nodes, those of one partner. */
+function apart(db: Db, table: SealedTable, rows: Row[]): Row[][] {
+  const isApart = lanesOf(db) === 'partner' && isOfPartners(table)
+  return [...Map.groupBy(rows, row => (isApart ? row.k0 : null)).values()]
+}
+
+function isOfPartners({ key }: SealedTable): boolean {
+  return key[0]?.[0] === 'partner_id'
+}
 
 /** Reads rows until they have the bytes of a chunk, at least one. */
 async function readChunk(db: Db, table: SealedTable, after: unknown[] | undefined): Promise<Row[]> {
@@ -66,18 +77,19 @@ async function readChunk(db: Db, table: SealedTable, after: unknown[] | undefine
   // The length of a large value is known without reading the value.
   const { rows } = await sql<Row>`
     select ${selected}, owner
-      from (select *, ${sql.raw(table.owner)} as owner,
-                   sum(${bytes}) over (order by ${keys} rows unbounded preceding) - (${bytes}) as bytes_before
-              from ${sql.ref(table.table)} ${beyond} order by ${keys} limit ${atOnce.rows}) chunk
+      from (select *, sum(${bytes}) over (order by ${keys} rows unbounded preceding) - (${bytes}) as bytes_before
+              from (select *, ${sql.raw(table.owner)} as owner
+                      from ${sql.ref(table.table)} ${beyond} order by ${keys} limit ${atOnce.rows}) next) chunk
      where bytes_before < ${atOnce.bytes} order by ${keys}`.execute(db)
   return rows
 }
 
 async function writeChunk(
   db: Db,
-  { table, key, columns }: SealedTable,
+  table: SealedTable,
   { rows, sealer }: { rows: Row[]; sealer: Sealer },
 ): Promise<number> {
+  const { key, columns } = table
   const again = (row: Row, index: number, kind: Sealed['kind']) => {
     const value = valueAt(row, index)
     if (value === null || sealer.isCurrent(value)) return value
@@ -92,7 +104,9 @@ async function writeChunk(
   const names = sql.raw(
     [...key.map((_, i) => `k${i}`), ...columns.map((_, i) => `v${i}`), ...columns.map((_, i) => `w${i}`)].join(', '),
   )
-  const isRow = sql.raw(key.map(([column], index) => `t.${column} = n.k${index}`).join(' and '))
+  const isOnNode = isOfPartners(table) ? namingPartner(db, String(rows[0]?.k0)) : sql``
+  const matches = key.map(([column], index) => `t.${column} = n.k${index}`).join(' and ')
+  const isRow = sql`${sql.raw(matches)} ${isOnNode}`
   const isFree = sql.raw(key.map((_, index) => `free.k${index} = n.k${index}`).join(' and '))
   const set = sql.raw(
     columns.map(({ name }, i) => `${name} = case when t.${name} = n.v${i} then n.w${i} else t.${name} end`).join(', '),
@@ -100,8 +114,8 @@ async function writeChunk(
   const { numAffectedRows = 0n } = await sql`
     with n as materialized (select * from unnest(${lists}) as n (${names})),
          free as materialized (select ${sql.raw(key.map(([column], i) => `t.${column} as k${i}`).join(', '))}
-                                 from n join ${sql.ref(table)} t on ${isRow} for no key update of t skip locked)
-    update ${sql.ref(table)} t set ${set} from n join free on ${isFree} where ${isRow}`.execute(db)
+                                 from n join ${sql.ref(table.table)} t on ${isRow} for no key update of t skip locked)
+    update ${sql.ref(table.table)} t set ${set} from n join free on ${isFree} where ${isRow}`.execute(db)
   return Number(numAffectedRows)
 }
 

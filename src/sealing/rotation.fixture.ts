@@ -1,12 +1,13 @@
 import pino from 'pino'
 import { connect } from '../database/connect.ts'
+import type { Lanes } from '../kernel/lanes.ts'
 import { sealedTables } from '../operators/sealed-tables.ts'
 import { rotateSealing } from './rotation.ts'
 
-// Rotates the key of a database in a process that a test kills. Arguments: the owner's address, and the installation's key.
+// Rotates the key of a database in a process that a test kills. Arguments: the owner's address, the installation's key, and the lanes.
 
-const [address = '', key = ''] = process.argv.slice(2)
-const { db } = connect(address, { log: pino({ level: 'silent' }), connectionsMax: 3 })
+const [address = '', key = '', lanes] = process.argv.slice(2)
+const { db } = connect(address, { log: pino({ level: 'silent' }), connectionsMax: 3, lanes: lanes as Lanes })
 await rotateSealing(db, {
   ...{ source: { key }, tables: sealedTables, now: new Date(), settleMs: 0 },
   onStep: () => undefined,

@@ -10,6 +10,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { keySource } from '../../test/harness/installation-key.ts'
+import { lanesOfTests } from '../../test/harness/lanes.ts'
 import { readSettings } from '../config.ts'
 import { connect } from '../database/connect.ts'
 import { sql } from '../database/database.ts'
@@ -183,7 +184,9 @@ test('a rotation that ends at any step is continued by the next', async () => {
 test('a rotation whose process is killed while it seals values again is continued', async () => {
   const read = await fillTables()
   const args = [fileURLToPath(new URL('rotation.fixture.ts', import.meta.url)), harness.settings.DATABASE_OWNER_URL]
-  const child = spawn(process.execPath, [...args, keySource.key], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...args, keySource.key, lanesOfTests], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   await once(child.stdout, 'data')
   child.kill('SIGKILL')
   await once(child, 'exit')

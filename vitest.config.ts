@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import Order from './test/runner/order.ts'
+import { isRunOnCitus, skippedFiles } from './test/runner/skipped-on-citus.ts'
 
 const isLong = process.env.TEST_LONG === '1'
 // Node keeps what it compiles, also for the threads that read files.
@@ -16,6 +17,7 @@ if (citus) process.env.PGPORT = new URL(citus).port || '5432'
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'packages/**/*.test.ts', 'test/**/*.test.ts', 'cli/**/*.test.ts'],
+    ...(citus && { exclude: [...configDefaults.exclude, ...skippedFiles], testNamePattern: isRunOnCitus }),
     reporters: ['default', './test/runner/slowest.ts'],
     globalSetup: ['test/runner/postgres.ts', 'test/runner/console-build.ts'],
     // Half as many again as cores: tests wait for PostgreSQL, for processes and for limits of several seconds.

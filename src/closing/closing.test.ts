@@ -342,7 +342,7 @@ async function connectUntilKilled(statement: number) {
   let count = 0
   Object.assign(client, {
     async query(...args: unknown[]) {
-      if (++count === statement) await sql`select pg_terminate_backend(${rows[0]?.pid})`.execute(harness.db)
+      if (++count === statement) await sql`select pg_terminate_backend(${rows[0]?.pid}::integer)`.execute(harness.db)
       return await query(...args)
     },
   })

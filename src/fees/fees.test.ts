@@ -36,7 +36,7 @@ async function closedCycle(amounts: (number | number[])[], settings: PartnerSett
     }
   }
   harness.clock.advance({ minutes: 2 })
-  await harness.inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now(), harness.partner.id)))
+  await harness.inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now(), mine.partner.id)))
   for (const id of ids) await report(mine, id, 'paid')
   await close(mine, april)
   return { mine, members, withdrawals: ids }

@@ -88,7 +88,7 @@ describe('a float', () => {
     expect(await show()).toMatchObject({ float: 100_000n, pending: 4_950n, free: 95_050n })
     const withdrawalId = completed.headers.location?.split('/').at(-1) ?? ''
     harness.clock.advance({ minutes: 5 })
-    await inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now(), harness.partner.id)))
+    await inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now(), mine.partner.id)))
     const about = { partnerId, withdrawalId, reason: null, now: harness.clock.now() }
     await inTx(tx => withdrawals.applyBankReport(tx, { ...about, outcome: 'paid' }))
     expect(await show()).toMatchObject({ float: 95_050n, pending: 0n, free: 95_050n })

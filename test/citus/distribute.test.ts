@@ -7,24 +7,23 @@ import { distribute } from '../../src/database/distribute.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { planDistribution } from '../../src/database/placing.ts'
 import { misplacedIn, readPlaces } from '../../src/database/spread.ts'
-import { citusUrl, createOnNodes, dropDistributed } from '../harness/citus.ts'
+import { createOnNodes, dropDistributed } from '../harness/citus.ts'
 
 // Runs on the Citus of MIDMONTH_TEST_CITUS_URL only.
 
-const url = citusUrl ?? ''
 const database = `test_${randomBytes(6).toString('hex')}`
 const { host, owner, user } = inject('postgres')
 const app = { name: user }
 let databases: ReturnType<typeof connect>
 
 beforeAll(async () => {
-  await createOnNodes(url, database)
+  await createOnNodes(database)
   databases = connect({ host, user: owner, database }, { log: pino({ level: 'silent' }) })
   await migrate(databases.db, databases.pool, app)
 })
 afterAll(async () => {
   await databases.close()
-  await dropDistributed(url, database)
+  await dropDistributed(database)
 })
 
 test('a setting that is missing is named with the servers that lack it, and nothing is changed', async () => {

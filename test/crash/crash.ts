@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
+import { addressAtCoordinator, citusUrl, createOnNodes, dropDistributed } from '../harness/citus.ts'
 import { createPostgres, type Postgres } from '../servers/postgres.ts'
 import { type Bank, type BankBooks, startBank } from './bank.ts'
 import { type Outcome, outcomeOf, type RequestRecord } from './clients.ts'
@@ -20,7 +22,8 @@ import { until } from './until.ts'
 // Then drains all work, and audits the database against the clients' responses and the received webhooks. The seed determines
 // the kills and the requests; their interleaving depends on the machine.
 //
-// Runs twice: first the simulated bank pays, then a bank that exchanges files.
+// Runs twice: first the simulated bank pays, then a bank that exchanges files. On the Citus of MIDMONTH_TEST_CITUS_URL, only our
+// processes are killed.
 const { seed, kills, keeps, banks } = readOptions()
 // The program ignores a file for a minute, in case it is still being written, so with files every clock runs ahead of the disk's.
 const aheadMs = 120_000
@@ -34,7 +37,7 @@ process.exit(areSound ? 0 : 1)
 
 type Stage = Scene & {
   kills: { ofProgram: number; ofPostgres: number; atFiles: number }
-  postgres: Postgres
+  postgres: Postgres | undefined
   files: { bank: Bank; folder: string } | undefined
 }
 
@@ -45,7 +48,8 @@ async function run(payer: Payer): Promise<boolean> {
   const atFiles = isFiles ? Math.ceil(kills / 2) : 0
   const { ofProgram, ofPostgres } = {
     ofProgram: Math.ceil(kills / share),
-    ofPostgres: Math.ceil((kills * 2) / 5 / share),
+    // Other programs may use the servers of Citus.
+    ofPostgres: citusUrl === undefined ? Math.ceil((kills * 2) / 5 / share) : 0,
   }
   console.log(
     `seed ${seed}, ${isFiles ? 'a bank that exchanges files' : 'the simulated bank'}: ${ofProgram} kills of Midmonth, ` +
@@ -56,10 +60,8 @@ async function run(payer: Payer): Promise<boolean> {
   mkdirSync(folder, { mode: 0o755 })
   mkdirSync(logs)
 
-  const postgres = await createPostgres({ folder, logs })
-  await postgres.start()
-  const databaseUrl = postgres.url
-  await runCommand(databaseUrl, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerUrl })
+  const database = await (citusUrl === undefined ? createOnPostgres(folder, logs) : createOnCitus())
+  const { databaseUrl, postgres } = database
   const bankFolder = path.join(folder, 'bank')
   const files = isFiles ? { folder: bankFolder, bank: startBank(bankFolder, randomOf(seed, 'bank')) } : undefined
   const settings: Record<string, string> = isFiles ? { MIDMONTH_RAILS: writeRails(folder, bankFolder) } : {}
@@ -79,12 +81,36 @@ async function run(payer: Payer): Promise<boolean> {
   } finally {
     await Promise.all(processes.map(each => each.stop()))
     await files?.bank.stop()
-    await postgres.stop()
     await receiver.stop()
+    await database.end(!isSound || keeps)
     if (isSound && !keeps) rmSync(folder, { recursive: true })
     else console.log(`seed ${seed}: logs and data are in ${folder}`)
   }
   return isSound
+}
+
+/** A migrated database, and its server if it can be killed. */
+type Database = { databaseUrl: string; postgres: Postgres | undefined; end(isKept: boolean): Promise<void> }
+
+async function createOnPostgres(folder: string, logs: string): Promise<Database> {
+  const postgres = await createPostgres({ folder, logs })
+  await postgres.start()
+  await runCommand(postgres.url, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerUrl })
+  return { databaseUrl: postgres.url, postgres, end: () => postgres.stop() }
+}
+
+async function createOnCitus(): Promise<Database> {
+  const name = `crash_${randomBytes(6).toString('hex')}`
+  await createOnNodes(name)
+  const databaseUrl = addressAtCoordinator('app', name)
+  const owner = { DATABASE_OWNER_URL: addressAtCoordinator('owner', name) }
+  await runCommand(databaseUrl, ['migrate'], owner)
+  await runCommand(databaseUrl, ['distribute', '--yes', '--shards', '4'], owner)
+  const end = async (isKept: boolean) => {
+    if (isKept) console.log(`the database is ${databaseUrl}`)
+    else await dropDistributed(name)
+  }
+  return { databaseUrl, postgres: undefined, end }
 }
 
 // Batches of instant payments close at once.

@@ -21,7 +21,7 @@ const msPerKillMax = 15_000
  */
 export async function killRepeatedly(
   { ofProgram, ofPostgres }: { ofProgram: number; ofPostgres: number },
-  { processes, postgres, random }: { processes: Process[]; postgres: Postgres; random: Random },
+  { processes, postgres, random }: { processes: Process[]; postgres: Postgres | undefined; random: Random },
 ): Promise<Kills> {
   const kills: Kills = { API: 0, worker: 0, PostgreSQL: 0 }
   const victims = random.shuffled([

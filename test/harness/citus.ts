@@ -16,36 +16,23 @@ const shards = 4
 type Node = { host: string; port: number; isCoordinator: boolean }
 
 /** Makes an empty database on every node, which the coordinator knows. */
-export async function createOnNodes(url: string, database: string): Promise<void> {
+export async function createOnNodes(database: string): Promise<void> {
   const { app, owner } = names.roles
-  const nodes = await withClient({ connectionString: url }, async client => {
+  const nodes = await withClient({ connectionString: mainUrl().href }, async client => {
     await client.query('select pg_advisory_lock(1)')
     for (const role of [owner, app])
       await client.query(`do $$ begin create role ${role} login; exception when duplicate_object then null; end $$`)
-    const rows = await readNodes(client)
-    for (const node of rows)
-      await onNode(node, url, new URL(url).pathname.slice(1), async admin => {
-        await admin.query(`set citus.enable_create_database_propagation = off; `)
-        await admin.query(`create database ${database} owner ${owner}`)
-        await admin.query(`alter database ${database} set citus.allow_nested_distributed_execution = on`)
-        // Only newer releases of PostgreSQL have this setting. Partners are moved by the plugin of Citus.
-        await admin.query(`do $$ begin
-          if current_setting('output_plugin_libraries', true) is not null then
-            alter database ${database} set output_plugin_libraries = pgoutput, test_decoding, citus;
-          end if; end $$`)
-      })
-    return rows
+    return await readNodes(client)
   })
+  await onEachNode(admin => createDatabase(admin, { database, template: 'template1' }))
   for (const node of nodes)
-    await onNode(node, url, database, async admin => {
+    await onNode(node, database, async admin => {
       await admin.query('create extension citus')
-      // Tests change the schema and read rows in one transaction.
-      await admin.query(`alter role ${owner} in database ${database} set citus.multi_shard_modify_mode = sequential`)
       await admin.query(`set citus.enable_ddl_propagation = off; grant create on schema public to ${owner}`)
     })
   const coordinator = nodes.find(({ isCoordinator }) => isCoordinator)
   if (coordinator === undefined) throw new Error('the coordinator is not among its nodes')
-  await onNode(coordinator, url, database, async admin => {
+  await onNode(coordinator, database, async admin => {
     await admin.query('select citus_set_coordinator_host($1, $2)', [coordinator.host, coordinator.port])
     for (const { host, port, isCoordinator } of nodes)
       if (!isCoordinator) await admin.query('select citus_add_node($1, $2)', [host, port])
@@ -56,11 +43,19 @@ export async function createOnNodes(url: string, database: string): Promise<void
   })
 }
 
-/** Makes a migrated and distributed database on every node. */
-export async function createDistributed(url: string, database: string): Promise<void> {
-  const { app, owner } = names.roles
-  await createOnNodes(url, database)
-  const { db, pool } = connect(addressOf(url, { user: owner, database }), { log: pino({ level: 'silent' }) })
+/** The address at which a role finds a database on the coordinator. */
+export function addressAtCoordinator(role: 'app' | 'owner', database: string): string {
+  const address = mainUrl()
+  address.username = names.roles[role]
+  address.pathname = `/${database}`
+  return address.href
+}
+
+/** Makes a migrated and distributed database on every node, which takes ten seconds, and closes it, so that it can be copied. */
+export async function createTemplateOnNodes(template: string): Promise<void> {
+  const { app } = names.roles
+  await createOnNodes(template)
+  const { db, pool } = connect(addressAtCoordinator('owner', template), { log: pino({ level: 'silent' }) })
   try {
     await migrate(db, pool, { name: app })
     await ensureInstallationKey(db, { source: keySource, now: new Date() })
@@ -68,17 +63,53 @@ export async function createDistributed(url: string, database: string): Promise<
   } finally {
     await db.destroy()
   }
+  await onEachNode(async admin => {
+    await admin.query(`alter database ${template} allow_connections false`)
+    // Citus has a background worker in each database.
+    await admin.query(`select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = $1`, [template])
+  })
+}
+
+/** Copies a template to a new database on every node. Nothing that Citus keeps in a database names it. */
+export async function cloneOnNodes(of: { database: string; template: string }): Promise<void> {
+  await onEachNode(admin => createDatabase(admin, of))
 }
 
 /** Removes a database from every node. Each occupies a background worker there. */
-export async function dropDistributed(url: string, database: string): Promise<void> {
-  const main = new URL(url).pathname.slice(1)
-  const nodes = await withClient({ connectionString: url }, readNodes)
-  for (const node of nodes)
-    await onNode(node, url, main, async admin => {
-      await admin.query('set citus.enable_create_database_propagation = off')
-      await admin.query(`drop database ${database} with (force)`)
-    })
+export async function dropDistributed(database: string): Promise<void> {
+  await onEachNode(admin => admin.query(`drop database ${database} with (force)`))
+}
+
+async function createDatabase(
+  admin: pg.Client,
+  { database, template }: { database: string; template: string },
+): Promise<void> {
+  const { owner } = names.roles
+  // Only one session at a time can copy a template, and test files run concurrently.
+  await admin.query('select pg_advisory_lock(2)')
+  await admin.query(`create database ${database} template ${template} strategy file_copy owner ${owner}`)
+  await admin.query(`alter database ${database} set citus.allow_nested_distributed_execution = on`)
+  // Tests change the schema and read rows in one transaction.
+  await admin.query(`alter role ${owner} in database ${database} set citus.multi_shard_modify_mode = sequential`)
+  // Only newer releases of PostgreSQL have this setting. Partners are moved by the plugin of Citus.
+  await admin.query(`do $$ begin
+    if current_setting('output_plugin_libraries', true) is not null then
+      alter database ${database} set output_plugin_libraries = pgoutput, test_decoding, citus;
+    end if; end $$`)
+}
+
+/** Connects to the main database of each node, whose statements then stay on that node. */
+async function onEachNode(work: (admin: pg.Client) => Promise<unknown>): Promise<void> {
+  const main = mainUrl()
+  const nodes = await withClient({ connectionString: main.href }, readNodes)
+  await Promise.all(
+    nodes.map(node =>
+      onNode(node, main.pathname.slice(1), async admin => {
+        await admin.query('set citus.enable_create_database_propagation = off; set citus.enable_ddl_propagation = off')
+        await work(admin)
+      }),
+    ),
+  )
 }
 
 async function readNodes(client: pg.Client): Promise<Node[]> {
@@ -88,23 +119,17 @@ async function readNodes(client: pg.Client): Promise<Node[]> {
   return rows
 }
 
-function addressOf(url: string, { user, database }: { user: string; database: string }): string {
-  const address = new URL(url)
-  address.username = user
-  address.pathname = `/${database}`
-  return address.href
-}
-
-async function onNode(
-  node: Node,
-  url: string,
-  database: string,
-  work: (client: pg.Client) => Promise<void>,
-): Promise<void> {
-  const address = new URL(addressOf(url, { user: new URL(url).username, database }))
+async function onNode(node: Node, database: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const address = mainUrl()
   address.hostname = node.host
   address.port = String(node.port)
+  address.pathname = `/${database}`
   await withClient({ connectionString: address.href }, work)
+}
+
+function mainUrl(): URL {
+  if (citusUrl === undefined) throw new Error('MIDMONTH_TEST_CITUS_URL is not set')
+  return new URL(citusUrl)
 }
 
 async function withClient<T>(config: pg.ClientConfig, work: (client: pg.Client) => Promise<T>): Promise<T> {

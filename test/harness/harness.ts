@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import pino, { type Logger } from 'pino'
-import { inject } from 'vitest'
+import { inject, type ProvidedContext } from 'vitest'
 import { buildApp } from '../../src/app.ts'
 import type { BankAccount } from '../../src/bank-accounts/rules.ts'
 import { connect } from '../../src/database/connect.ts'
@@ -29,7 +29,7 @@ import type { TierTerms } from '../../src/tiers/terms.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
 import type { ApiResponse, Call } from './api-response.ts'
-import { citusUrl, createDistributed, dropDistributed } from './citus.ts'
+import { cloneOnNodes, dropDistributed } from './citus.ts'
 import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
 import { lanesOfTests } from './lanes.ts'
@@ -57,7 +57,7 @@ export async function startHarness({
   channels,
   rails = [],
   startAt = new Date('2026-03-10T09:00:00.000Z'),
-  postgres: { host, user, owner, superuser } = inject('postgres'),
+  postgres: { host, user, owner, superuser, nodesTemplate } = inject('postgres'),
   log = pino({ level: 'silent' }),
   lanes = lanesOfTests,
   console,
@@ -73,7 +73,7 @@ export async function startHarness({
   /** The file rails whose bank a sandbox simulates. */
   rails?: FileRailSettings[]
   startAt?: Date
-  postgres?: { host: string; user: string; owner: string; superuser: string }
+  postgres?: ProvidedContext['postgres']
   log?: Logger
   lanes?: Lanes
   /** How users sign in to the console. */
@@ -83,8 +83,8 @@ export async function startHarness({
   tracing?: ApiContext['tracing']
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
-  if (citusUrl === undefined) await cloneTemplate({ host, owner, superuser, database })
-  else await createDistributed(citusUrl, database)
+  if (nodesTemplate === undefined) await cloneTemplate({ host, owner, superuser, database })
+  else await cloneOnNodes({ database, template: nodesTemplate })
   const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
   // For changes that bypass the service. Connects on first use.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3, lanes })
@@ -266,7 +266,7 @@ export async function startHarness({
       await requestLog.close()
       await rm(erasures.journal, { force: true })
       await Promise.all([databases.close(), asOwner.close()])
-      if (citusUrl !== undefined) await dropDistributed(citusUrl, database)
+      if (nodesTemplate !== undefined) await dropDistributed(database)
     },
   }
 }

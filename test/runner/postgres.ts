@@ -11,22 +11,27 @@ import { connect } from '../../src/database/connect.ts'
 import { names, startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { ensureInstallationKey } from '../../src/sealing/installation-keys.ts'
-import { citusUrl } from '../harness/citus.ts'
+import { citusUrl, createTemplateOnNodes, dropDistributed } from '../harness/citus.ts'
 import { keySource } from '../harness/installation-key.ts'
 import { createPostgres } from '../servers/postgres.ts'
+import { skippedInWords } from './skipped-on-citus.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The suite's server and its roles: the app role, the owner of all databases, and a superuser. */
-    postgres: { host: string; user: string; owner: string; superuser: string }
+    /** The suite's server and its roles: the app role, the owner of all databases, and a superuser; on Citus also its template. */
+    postgres: { host: string; user: string; owner: string; superuser: string; nodesTemplate?: string }
   }
 }
 
 /** One PostgreSQL for the whole run, with a migrated template that each test file clones. */
 export default async function setup(project: TestProject) {
   if (citusUrl !== undefined) {
+    for (const line of skippedInWords) console.log(line)
     const { hostname: host, username: superuser } = new URL(citusUrl)
-    return project.provide('postgres', { host, user: names.roles.app, owner: names.roles.owner, superuser })
+    const nodesTemplate = `test_template_${randomBytes(6).toString('hex')}`
+    await createTemplateOnNodes(nodesTemplate)
+    project.provide('postgres', { host, user: names.roles.app, owner: names.roles.owner, superuser, nodesTemplate })
+    return () => dropDistributed(nodesTemplate)
   }
   const { host, user, owner, stop } = await startTestPostgres()
   project.provide('postgres', { host, user, owner, superuser })

@@ -1,5 +1,7 @@
 import { InvalidArgumentError } from 'commander'
+import type { Change } from '../src/audit-log/audit-log.ts'
 import { systemClock } from '../src/clock.ts'
+import type { Tx } from '../src/database/database.ts'
 import { PrintingCommand } from './command.ts'
 import { addServerOptions, OperatorCommand } from './operator-client.ts'
 import { countOf, print, printResult } from './print.ts'
@@ -85,6 +87,38 @@ restored
   )
 addServerOptions(restored)
 backupCommand.addCommand(restored)
+
+backupCommand
+  .command('keys-lost')
+  .description(
+    'Declare that no backup has the keys of the members who have none, so that the service starts without what these keys sealed: e-mail, phone, worker id, date of birth, gender and bank account. Cannot be undone. See docs/operations/backups.md.',
+  )
+  .option('--yes', 'do it; otherwise only say which members are meant')
+  .examples('backup keys-lost', 'backup keys-lost --yes')
+  .action(async ({ yes = false, ...options }: { yes?: boolean; json?: boolean }) => {
+    const [{ withKeys }, { findMembersWithoutKeys }, { openSealer }, { giveUpLostKeys }, { recordChange }] =
+      await Promise.all([
+        import('./with-database.ts'),
+        import('../src/members/key-checks.ts'),
+        import('../src/sealing/installation-keys.ts'),
+        import('../src/operators/lost-keys.ts'),
+        import('./actor.ts'),
+      ])
+    await withKeys(async ({ db, keySource, erasures }) => {
+      await openSealer(db, keySource)
+      const now = systemClock()
+      const { memberIds, ...found } = await findMembersWithoutKeys(db, { isThorough: true })
+      const record = (tx: Tx, partnerId: string, change: Change) => recordChange(tx, { partnerId, change, now })
+      const count = yes ? await giveUpLostKeys(db, { erasures, now, record }) : found.count
+      printResult(options, {
+        value: { done: yes, members: count, memberIds },
+        text: () =>
+          yes
+            ? `The keys of ${countOf(count, 'member')} are given up; midmonth audit names them. Their partners can offboard them and invite the persons again.`
+            : `${countOf(count, 'member')} ${count === 1 ? 'has' : 'have'} no keys: ${memberIds.join(', ') || 'none'}${count > memberIds.length ? ', …' : ''}.\nNothing was changed. With --yes, midmonth backup keys-lost gives up what these keys sealed. Look for a later backup of the keys before.`,
+      })
+    })
+  })
 
 function shown({
   id,

@@ -4,7 +4,7 @@ import { systemClock } from '../src/clock.ts'
 import { readSettings, type Settings, SettingsProblem } from '../src/config.ts'
 import type { Db, Tx } from '../src/database/database.ts'
 import { openLatestKeys } from '../src/members/key-checks.ts'
-import { type Database, openDatabase, requireSchema } from '../src/open-database.ts'
+import type { Database } from '../src/open-database.ts'
 import { openKeys, openSealer } from '../src/sealing/installation-keys.ts'
 import { copyKeys, listCopies, removeCopy } from '../src/sealing/key-copies.ts'
 import {
@@ -20,9 +20,9 @@ import { readSecret } from '../src/secret-file.ts'
 import { recordChange } from './actor.ts'
 import { PrintingCommand } from './command.ts'
 import { examples } from './help.ts'
-import { openLog } from './log.ts'
 import { countOf, print, printResult } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
+import { withKeys } from './with-database.ts'
 
 const limits = {
   // Enough to be certain, and read in a moment.
@@ -219,21 +219,6 @@ function settingsOption(): Option {
 
 function fileOption(): Option {
   return new Option('--file <file>', 'the file that holds the other key')
-}
-
-/** Runs `work` on the migrated database, which is not opened with the configured key before. */
-async function withKeys(
-  work: (database: Database, settings: Settings) => Promise<void>,
-  { as = 'app' }: { as?: 'app' | 'owner' } = {},
-): Promise<void> {
-  const settings = readSettings(terminal().env)
-  const database = await openDatabase(settings, openLog('warn'), { as, mayCreate: false })
-  try {
-    await requireSchema(database.db)
-    await work(database, settings)
-  } finally {
-    await database.close()
-  }
 }
 
 /** The key that the options name, and the settings that choose it; undefined without an option. */

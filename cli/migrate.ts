@@ -1,7 +1,7 @@
 import { readSettings } from '../src/config.ts'
 import type { Migrated } from '../src/database/migrate.ts'
 import type { StepReport } from '../src/database/migration-steps.ts'
-import { migrateDatabase, openDatabase, warnOfMissingKeys, warnOfRestore } from '../src/open-database.ts'
+import { migrateDatabase, openDatabase, requireMemberKeys, warnOfRestore } from '../src/open-database.ts'
 import { PrintingCommand } from './command.ts'
 import { openLog } from './log.ts'
 import { countOf, printResult } from './print.ts'
@@ -22,7 +22,7 @@ export const migrateCommand = new PrintingCommand('migrate')
         onStep: report => writeErrorLine(stepInWords(report)),
       })
       await warnOfRestore(database.db, { log })
-      await warnOfMissingKeys(database.db, log)
+      await requireMemberKeys(database.db)
       printResult(options, { value: migrated, text: () => resultInWords(migrated) })
     } finally {
       await database.close()

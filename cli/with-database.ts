@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { systemClock } from '../src/clock.ts'
 import { readSettings, type Settings } from '../src/config.ts'
 import type { Db, Tx } from '../src/database/database.ts'
-import { type Database, openDatabase, prepare } from '../src/open-database.ts'
+import { type Database, openDatabase, prepare, requireSchema } from '../src/open-database.ts'
 import { claimMode } from '../src/partners/partners.ts'
 import type { Sealer } from '../src/sealing/sealer.ts'
 import { openLog } from './log.ts'
@@ -22,6 +22,21 @@ export async function withDatabase<T>(
   try {
     const sealer = await prepare(database, { mayMigrate: settings.DATABASE_URL === '', log })
     return await work(database.db, settings, { database, sealer, log })
+  } finally {
+    await database.close()
+  }
+}
+
+/** Runs `work` on the migrated database, which is not opened with the configured key before. */
+export async function withKeys(
+  work: (database: Database, settings: Settings) => Promise<void>,
+  { as = 'app' }: { as?: 'app' | 'owner' } = {},
+): Promise<void> {
+  const settings = readSettings(terminal().env)
+  const database = await openDatabase(settings, openLog('warn'), { as, mayCreate: false })
+  try {
+    await requireSchema(database.db)
+    await work(database, settings)
   } finally {
     await database.close()
   }

@@ -22,7 +22,7 @@ import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import type { Lanes } from './kernel/lanes.ts'
 import { reasonOf } from './kernel/text.ts'
-import { countMembersWithoutKeys, membersWithoutKeysInWords } from './members/key-checks.ts'
+import { findMembersWithoutKeys, withoutKeysInWords } from './members/key-checks.ts'
 import { detectRestore, findRestore, restoreInWords } from './payouts/books/restores.ts'
 import { ensureInstallationKey, openSealer, refuseUsed, requireRestoredKeys } from './sealing/installation-keys.ts'
 import { type KeySource, keySourceOf } from './sealing/key-providers.ts'
@@ -258,7 +258,7 @@ export async function prepare(
   const erasedCount = await eraseAgain(db, erasures)
   if (erasedCount > 0) log.warn({ count: erasedCount }, 'erased members again that the database was restored with')
   await mendJournal(db, { erasures, log })
-  await warnOfMissingKeys(db, log)
+  await requireMemberKeys(db)
   return sealer
 }
 
@@ -272,14 +272,13 @@ export async function warnOfRestore(
   if (restore !== undefined) log.warn({ detectedAt: restore.detectedAt }, restoreInWords(restore))
 }
 
-/** Warns of members who were restored without their keys. Best effort: looking must not block a start. */
-export async function warnOfMissingKeys(db: Db, log: Logger): Promise<void> {
-  try {
-    const count = await countMembersWithoutKeys(db)
-    if (count > 0) log.warn({ count }, membersWithoutKeysInWords(count))
-  } catch (error) {
-    log.warn({ err: error }, 'cannot check whether members have their keys')
-  }
+/**
+ * All members are looked at until payouts are resumed after a restore; otherwise only the latest, so that a start takes no longer.
+ * @throws SettingsProblem if members were restored without their keys
+ */
+export async function requireMemberKeys(db: Db): Promise<void> {
+  const missing = await findMembersWithoutKeys(db, { isThorough: (await findRestore(db)) !== undefined })
+  if (missing.count > 0) throw new SettingsProblem(withoutKeysInWords(missing))
 }
 
 /** Warns if the journal of erasures has lost some, and writes them again. Best effort: erasing is refused without a writable journal. */

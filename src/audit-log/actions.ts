@@ -37,6 +37,7 @@ export const actions = [
   'member.export',
   'member.data_export',
   'member.erase',
+  'member.lose_keys',
   'member_session.create',
   'metadata.set',
   'member_job.create',

@@ -4,7 +4,7 @@ import { readSchemaState } from '../database/migrations.ts'
 import { defaultPartitionsInUse } from '../database/partitions.ts'
 import { readCluster } from '../database/spread.ts'
 import type { Retention } from '../kernel/retention.ts'
-import { countMembersWithoutKeys } from '../members/key-checks.ts'
+import { findMembersWithoutKeys } from '../members/key-checks.ts'
 import { listValidKeys } from '../partners/api-keys.ts'
 import { checkMode, type Mode } from '../partners/partners.ts'
 import { unansweredStatuses, unsentStatuses } from '../payouts/books/batch-lifecycle.ts'
@@ -39,7 +39,7 @@ export async function readFindingFacts(
     ...(await readFacts(db, { retention, differencesMax: limits.differencesMax, now })),
     /** The keys that open this database. */
     keyCopies: await listCopies(db),
-    membersWithoutKeys: await countMembersWithoutKeys(db),
+    membersWithoutKeys: await findMembersWithoutKeys(db, { isThorough: false }),
     /** The rights of the program's role beyond those it needs. */
     excess: await describeExcess(db),
     /** The migrations whose last steps wait until no older program runs. */

@@ -21,7 +21,7 @@ const database: DatabaseFacts = {
   isEmbedded: false,
   installationKey: { name: '0f3a in /etc/midmonth/installation.key', fault: undefined },
   keyCopies: [keyCopy('0f3a')],
-  membersWithoutKeys: 0,
+  membersWithoutKeys: { count: 0, memberIds: [] },
   erasureJournal: { place: '/etc/midmonth/erasures.jsonl', unrecorded: 0, fault: undefined },
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
@@ -219,10 +219,11 @@ test('a second key is fine, and a warning if it lacks the latest rotation', () =
   )
 })
 
-test('members who were restored without their keys are missing, with their number', () => {
+test('members who were restored without their keys are missing, with their number and the first ids', () => {
   expect(said('memberKeys', {})).toEqual(['ok: The latest members have their keys'])
-  expect(said('memberKeys', { membersWithoutKeys: 2 })[0]).toMatch(
-    /^missing: 2 members have no keys in member_keys that open/,
+  expect(said('memberKeys', { membersWithoutKeys: { count: 3, memberIds: ['mem_1', 'mem_2'] } })[0]).toBe(
+    'missing: The backup of the keys is older than the data: 3 members have no keys in member_keys that open (mem_1, mem_2, and 1 more); ' +
+      'restore a later backup of the keys, or if there is none, run midmonth backup keys-lost (docs/operations/backups.md)',
   )
 })
 

@@ -1,7 +1,7 @@
 import { type Archiving, isArchivingFailing, type Replication } from '../database/durability.ts'
 import type { Cluster } from '../database/spread.ts'
 import { countOf } from '../kernel/text.ts'
-import { membersWithoutKeysInWords } from '../members/key-checks.ts'
+import { withoutKeysInWords } from '../members/key-checks.ts'
 import type { Mode } from '../partners/partners.ts'
 import { overdueInWords } from '../retention/retention.ts'
 import type { KeyCopy } from '../sealing/key-copies.ts'
@@ -88,12 +88,12 @@ export const serverChecks: readonly Check<Facts>[] = [
   },
   {
     name: 'memberKeys',
-    find: ({ membersWithoutKeys: count }) =>
-      count === 0
+    find: ({ membersWithoutKeys }) =>
+      membersWithoutKeys.count === 0
         ? null
         : missing({
-            sentence: membersWithoutKeysInWords(count),
-            command: 'pg_restore --data-only --dbname="$DATABASE_OWNER_URL" member-keys.dump',
+            sentence: withoutKeysInWords(membersWithoutKeys),
+            command: 'midmonth backup keys-lost',
           }),
     fine: () => 'The latest members have their keys',
   },

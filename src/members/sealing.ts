@@ -1,6 +1,7 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import { openAccount, type StoredAccount, sealAccount } from '../bank-accounts/sealed-account.ts'
 import { type Reader, sql } from '../database/database.ts'
+import { conflict } from '../kernel/errors.ts'
 import { mapInSlices } from '../kernel/pace.ts'
 import { snakeCase } from '../kernel/text.ts'
 import { sealerOf } from '../sealing/held.ts'
@@ -85,7 +86,7 @@ export function sealFingerprinted(sealer: Sealer, fields: SealedFields, owner: O
   }
 }
 
-/** Seals the fields of members with the keys that they have. */
+/** Seals the fields of members with the keys that they have. @throws Problem `Conflict` for a member whose keys are lost */
 export async function sealChanged(
   db: Reader,
   { partnerId, members }: { partnerId: string; members: (Profile & { id: string })[] },
@@ -98,7 +99,8 @@ export async function sealChanged(
   return await mapInSlices(members, member => {
     const owner = { partnerId, memberId: member.id }
     const { profileKey = null, paymentKey = null } = found.get(member.id) ?? {}
-    if (profileKey === null || paymentKey === null) throw new Error(`${member.id} has no keys`)
+    if (profileKey === null || paymentKey === null)
+      throw conflict(`The keys of ${member.id} are lost; offboard the member, and invite the person again`)
     return {
       profile_key: profileKey,
       payment_key: paymentKey,

@@ -67,6 +67,26 @@ export async function cancel(
   return true
 }
 
+/**
+ * Cancels the withdrawals of members that have not been submitted yet, since the accounts that they pay are lost.
+ * @returns the cancelled withdrawals by member
+ */
+export async function cancelHeld(
+  tx: Tx,
+  { partnerId, memberIds, now }: { partnerId: string; memberIds: string[]; now: Date },
+): Promise<Map<string, string[]>> {
+  const { rows } = await sql<{ id: string; memberId: string }>`
+    select w.id, w.member_id
+      from unpaid_withdrawals u join withdrawals w on w.partner_id = u.partner_id and w.id = u.withdrawal_id
+     where u.partner_id = ${partnerId} and u.status = 'held' and w.member_id = any(${memberIds}::text[])
+     order by w.member_id, w.id`.execute(tx)
+  for (const { id: withdrawalId } of rows) {
+    const withdrawal = await lockWithFunds(tx, { partnerId, withdrawalId })
+    await transition(tx, withdrawal, { to: 'cancelled', reason: 'The account is lost', now })
+  }
+  return new Map([...Map.groupBy(rows, each => each.memberId)].map(([id, all]) => [id, all.map(each => each.id)]))
+}
+
 /** A withdrawal as the bank needs it. */
 export type Payout = {
   partnerId: string
@@ -132,7 +152,9 @@ export async function claimUnresolved(
   const ofRail = sql`and p.rail = ${rail}`
   const due = await lockDue(tx, { status: 'submitted', now, countMax, scope, ofRail })
   await setClaimed(tx, { due, nextPollAt })
-  return due.map(each => ({ ...toPayout(tx, each), reference: each.reference ?? throwNoReference(each) }))
+  // Without the account, which is lost with its key, a bank is not asked: an operator records the outcome.
+  const known = due.filter(({ paymentKey }) => paymentKey !== null)
+  return known.map(each => ({ ...toPayout(tx, each), reference: each.reference ?? throwNoReference(each) }))
 }
 
 function referenceOf({ withdrawalId: id }: Omit<Payout, 'reference'>, references: Map<string, string>): string {

@@ -378,9 +378,11 @@ const notRun: Record<string, string> = {
   'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL"':
     'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump must preserve.',
   "pg_dump --format=custom --file=midmonth.dump --exclude-table-data=member_keys --exclude-table-data='member_import_*' \\":
-    'The PostgreSQL of the tests has no pg_dump.',
+    'The PostgreSQL of the tests has no pg_dump. npm run drills -- member-keys runs it.',
   'pg_restore --exit-on-error --no-owner --no-privileges --dbname="$NEW_DATABASE_OWNER_URL" midmonth.dump':
-    'The PostgreSQL of the tests has no pg_restore. test/program/keys.test.ts restores the keys after the rest.',
+    'The PostgreSQL of the tests has no pg_restore. npm run drills -- member-keys runs it, but for the last command of the first.',
+  'midmonth backup keys-lost          # says which members are meant, and changes nothing':
+    'Needs members without keys. test/program/keys.test.ts runs both.',
   'midmonth backup list': 'Restores into an empty data folder. test/program/backup.test.ts does.',
   'midmonth drill restore --identity backup.key': 'Restores a server. npm run drills -- restore does.',
   'pgbackrest --stanza=midmonth stanza-create': 'Needs pgBackRest. npm run drills -- pgbackrest runs it.',

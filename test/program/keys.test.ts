@@ -4,12 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { ApiResponse } from '../harness/api-response.ts'
 import { keySettings } from '../harness/installation-key.ts'
 import { arnOf, awsUser, startKms } from '../servers/aws-kms.ts'
 import { freePort } from '../servers/free-port.ts'
 import type { KeyService } from '../servers/key-service.ts'
 import { startVault, vaultFaults, vaultToken } from '../servers/vault.ts'
-import { type Environment, get, launch, midmonth, newDatabase, serve, tamper, tidyUp } from './program.ts'
+import { type Environment, get, launch, midmonth, newDatabase, type Served, serve, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -176,20 +177,115 @@ test('a key in escrow is proved to open the database without changing it, and op
   expect((await get(service, { path: '/v1/members?take=1' })).status).toBe(200)
 })
 
-test('members who were restored without their keys are named by migrate, every command and doctor, with their number', async () => {
+const olderThanData = 'The backup of the keys is older than the data: '
+
+/** The keys of members as in a dump: restored, they replace what the database has. */
+async function dumpKeys(database: { DATABASE_URL: string }) {
+  await tamper(database, 'create table dumped_keys as select * from member_keys')
+  return async () =>
+    await tamper(database, 'delete from member_keys; insert into member_keys select * from dumped_keys')
+}
+
+const headersOf = ({ key }: { key: string }) => ({ 'x-api-key': key, 'content-type': 'application/json' })
+const newcomer = { email: 'new@example.com', firstName: 'New', lastName: 'Person', workerId: 'N-1', tier: 'Bronze' }
+
+test('keys from a backup that is older than the members are refused, with the members, until a later one is restored', async () => {
   const database = await newDatabase({ hasDemo: true })
-  const said = '2 members have no keys in member_keys that open, so what identifies them is lost'
-  const findings = async () => JSON.parse((await midmonth(['doctor', '--json'], database)).stdout).findings
-  expect(JSON.stringify(await findings())).not.toContain('no keys in member_keys')
-  const latest = 'member_id = (select max(member_id) from member_keys where get_byte(profile_key, 1) = 1)'
-  await tamper(database, `delete from member_keys where ${latest}`)
+  const restoreOlder = await dumpKeys(database)
+  const service = await serve(database)
+  const invited = await fetch(`${service.address}/v1/members`, {
+    ...{ method: 'POST', headers: headersOf(service), body: JSON.stringify(newcomer) },
+  })
+  const { memberId } = (await invited.json()) as { memberId: string }
+  await service.stop()
+  await tamper(database, 'create table later_keys as select * from member_keys')
+  await restoreOlder()
+  const said = (members: string) =>
+    `${olderThanData}${members}; restore a later backup of the keys, or if there is none, run midmonth backup keys-lost (docs/operations/backups.md)`
+  const one = said(`1 member has no keys in member_keys that open (${memberId})`)
+  for (const command of [['migrate'], ['partner', 'list'], ['start']])
+    expect(await midmonth(command, database)).toMatchObject({ code: 2, stderr: `midmonth: ${one}\n` })
+  await expect(serve(database)).rejects.toThrow(one)
+  const { findings } = JSON.parse((await midmonth(['doctor', '--json'], database)).stdout)
+  expect(findings).toContainEqual(expect.objectContaining({ check: 'memberKeys', level: 'missing', sentence: one }))
+
+  await tamper(database, 'delete from member_keys; insert into member_keys select * from later_keys')
+  await done(['migrate'], database)
   // As from a dump before a rotation: the key with this number is gone.
-  await tamper(database, `update member_keys set profile_key = set_byte(profile_key, 1, 9) where ${latest}`)
-  for (const command of [['migrate'], ['partner', 'list']])
-    expect(await midmonth(command, database)).toMatchObject({ code: 0, stderr: expect.stringContaining(said) })
-  expect(await findings()).toContainEqual(
-    expect.objectContaining({ check: 'memberKeys', level: 'missing', sentence: expect.stringContaining(said) }),
+  await tamper(
+    database,
+    `update member_keys set profile_key = set_byte(profile_key, 1, 9) where member_id = '${memberId}'`,
   )
+  expect((await midmonth(['migrate'], database)).stderr).toContain(one)
+})
+
+test('after a restore all members are looked at, also those who are not the latest', async () => {
+  const database = await newDatabase({ hasDemo: true })
+  const first = '(select min(member_id) from member_keys)'
+  const [{ id } = {}] = await tamper(
+    database,
+    `delete from member_keys where member_id = ${first} returning member_id as id`,
+  )
+  await done(['partner', 'list'], database)
+  expect((await midmonth(['backup', 'restored'], database)).code).toBe(0)
+  expect((await midmonth(['partner', 'list'], database)).stderr).toContain(
+    `${olderThanData}1 member has no keys in member_keys that open (${id})`,
+  )
+})
+
+test('keys that no backup has are given up by a command that says what is lost: the service starts, and the partner can invite again', async () => {
+  const database = await newDatabase({ hasDemo: true })
+  const before = await serve(database)
+  const call = async (service: Served, method: string, at: string, body?: object) => {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const response = await fetch(service.address + at, { method, headers: headersOf(service), ...sent })
+    return { status: response.status, body: response.status === 204 ? {} : await response.json() } as Pick<
+      ApiResponse,
+      'status' | 'body'
+    >
+  }
+  const account = { accountHolder: 'New Person', sortCode: '089999', accountNumber: '66374958' }
+  const restoreOlder = await dumpKeys(database)
+  const { memberId } = (await call(before, 'POST', '/v1/members', { ...newcomer, accountDetails: account })).body
+  const amount = { amount: 5_000, currency: 'GBP' }
+  await call(before, 'POST', `/v1/sandbox/members/${memberId}/activate`)
+  await call(before, 'POST', '/v1/pay/run', { payDetails: [{ memberId, money: amount }] })
+  const quote = async () =>
+    (await call(before, 'POST', '/v1/pay/withdrawals/intent', { memberId, amount: { ...amount, amount: 2_000 } })).body
+  const { withdrawalIntentId } = await quote()
+  expect((await call(before, 'POST', '/v1/pay/withdrawals/complete', { withdrawalIntentId })).status).toBe(201)
+  const { withdrawalIntentId: pending } = await quote()
+  await before.stop()
+  await restoreOlder()
+
+  const asked = await done(['backup', 'keys-lost'], database)
+  expect(asked).toContain(`1 member has no keys: ${memberId}.\nNothing was changed.`)
+  expect((await midmonth(['partner', 'list'], database)).code).toBe(2)
+  expect(await done(['backup', 'keys-lost', '--yes'], database)).toContain('The keys of 1 member are given up')
+  expect(await done(['backup', 'keys-lost', '--yes'], database)).toContain('The keys of 0 members are given up')
+
+  const after = await serve(database)
+  const { body } = await call(after, 'GET', `/v1/members/${memberId}`)
+  expect(body).toMatchObject({ email: `${memberId}@keys-lost.invalid`, workerId: null, accountDetails: null })
+  expect(body).toMatchObject({ firstName: 'New', lastName: 'Person', status: 'active' })
+  expect((await call(after, 'GET', '/v1/members?take=100')).body.members).toContainEqual(body)
+  const { body: balance } = await call(after, 'GET', `/v1/pay/members/${memberId}/balance`)
+  expect(JSON.stringify(balance)).toContain('5000')
+  expect((await call(after, 'GET', `/v1/pay/withdrawals/intent/${pending}`)).status).toBe(200)
+  expect((await call(after, 'POST', '/v1/pay/withdrawals/complete', { withdrawalIntentId: pending })).status).toBe(409)
+  const changed = await call(after, 'PATCH', `/v1/members/${memberId}`, { accountDetails: account })
+  expect([changed.status, changed.body.issues[0].message]).toEqual([
+    409,
+    `The keys of ${memberId} are lost; offboard the member, and invite the person again`,
+  ])
+  expect((await call(after, 'DELETE', `/v1/members/${memberId}`)).status).toBeLessThan(300)
+  expect((await call(after, 'POST', '/v1/members', { ...newcomer, accountDetails: account })).status).toBe(201)
+
+  const { entries } = JSON.parse(await done(['audit', '--action', 'member.lose_keys', '--json'], database))
+  expect(entries).toMatchObject([{ resourceId: memberId, details: { cancelledWithdrawals: [expect.any(String)] } }])
+  const [withdrawalId] = entries[0].details.cancelledWithdrawals
+  expect((await call(after, 'GET', `/v1/pay/withdrawals/${withdrawalId}`)).body.status).toBe('cancelled')
+  await done(['ledger', 'verify', '--all'], database)
 })
 
 test('a database that was restored without its keys gets no new ones, and opens once they are restored', async () => {

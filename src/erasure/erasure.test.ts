@@ -2,7 +2,6 @@ import { createPublicKey, verify } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
@@ -488,12 +487,8 @@ test('a database restored from before an erasure erases the member again before 
   const { memberId } = body
   await own.call('DELETE', `/v1/members/${memberId}`)
   const staying = await own.addMember()
-  await own.stop()
   const backup = `${own.database}_backup`
-  const admin = new pg.Client({ host: own.host, user: own.superuser, database: 'postgres' })
-  await admin.connect()
-  await admin.query(`create database ${backup} template ${own.database} owner ${own.owner}`)
-  await admin.end()
+  onTestFinished(await own.stopWithCopy(backup))
   const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-journal-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const journal = path.join(folder, 'erasures.jsonl')

@@ -63,16 +63,27 @@ export async function createTemplateOnNodes(template: string): Promise<void> {
   } finally {
     await db.destroy()
   }
+  await onEachNode(admin => close(admin, template))
+}
+
+/** Copies a closed database to a new one on every node. Nothing that Citus keeps in a database names it. */
+export async function cloneOnNodes(of: { database: string; template: string }): Promise<void> {
+  await onEachNode(admin => createDatabase(admin, of))
+}
+
+/** Copies a database that the program no longer uses. */
+export async function copyOnNodes({ from, to }: { from: string; to: string }): Promise<void> {
   await onEachNode(async admin => {
-    await admin.query(`alter database ${template} allow_connections false`)
-    // Citus has a background worker in each database.
-    await admin.query(`select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = $1`, [template])
+    await close(admin, from)
+    await createDatabase(admin, { database: to, template: from })
+    await admin.query(`alter database ${from} allow_connections true`)
   })
 }
 
-/** Copies a template to a new database on every node. Nothing that Citus keeps in a database names it. */
-export async function cloneOnNodes(of: { database: string; template: string }): Promise<void> {
-  await onEachNode(admin => createDatabase(admin, of))
+/** Ends all connections to a database, so that it can be copied. Citus has a background worker in each. */
+async function close(admin: pg.Client, database: string): Promise<void> {
+  await admin.query(`alter database ${database} allow_connections false`)
+  await admin.query('select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = $1', [database])
 }
 
 /** Removes a database from every node. Each occupies a background worker there. */

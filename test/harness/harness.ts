@@ -29,7 +29,7 @@ import type { TierTerms } from '../../src/tiers/terms.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
 import type { ApiResponse, Call } from './api-response.ts'
-import { cloneOnNodes, dropDistributed } from './citus.ts'
+import { cloneOnNodes, copyOnNodes, dropDistributed } from './citus.ts'
 import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
 import { lanesOfTests } from './lanes.ts'
@@ -83,7 +83,8 @@ export async function startHarness({
   tracing?: ApiContext['tracing']
 } = {}) {
   const database = `test_${randomBytes(6).toString('hex')}`
-  if (nodesTemplate === undefined) await cloneTemplate({ host, owner, superuser, database })
+  if (nodesTemplate === undefined)
+    await copyDatabase({ host, owner, superuser, from: 'template_midmonth', to: database })
   else await cloneOnNodes({ database, template: nodesTemplate })
   const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
   // For changes that bypass the service. Connects on first use.
@@ -262,12 +263,25 @@ export async function startHarness({
       }
     },
     async stop() {
-      await app.close()
-      await requestLog.close()
-      await rm(erasures.journal, { force: true })
-      await Promise.all([databases.close(), asOwner.close()])
+      await close()
       if (nodesTemplate !== undefined) await dropDistributed(database)
     },
+    /** Stops, but keeps the database, and a copy of it as a backup. @returns how to remove them */
+    async stopWithCopy(copy: string): Promise<() => Promise<void>> {
+      await close()
+      if (nodesTemplate === undefined) await copyDatabase({ host, owner, superuser, from: database, to: copy })
+      else await copyOnNodes({ from: database, to: copy })
+      return async () => {
+        if (nodesTemplate !== undefined) for (const each of [database, copy]) await dropDistributed(each)
+      }
+    },
+  }
+
+  async function close(): Promise<void> {
+    await app.close()
+    await requestLog.close()
+    await rm(erasures.journal, { force: true })
+    await Promise.all([databases.close(), asOwner.close()])
   }
 }
 export type Harness = Awaited<ReturnType<typeof startHarness>>
@@ -303,23 +317,25 @@ async function addPartner(
   })
 }
 
-async function cloneTemplate({
+async function copyDatabase({
   host,
   owner,
   superuser,
-  database,
+  from,
+  to,
 }: {
   host: string
   owner: string
   superuser: string
-  database: string
+  from: string
+  to: string
 }): Promise<void> {
   const client = new pg.Client({ host, user: superuser, database: 'postgres' })
   await client.connect()
   try {
     // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')
-    await client.query(`create database ${database} template template_midmonth strategy file_copy owner ${owner}`)
+    await client.query(`create database ${to} template ${from} strategy file_copy owner ${owner}`)
   } finally {
     await client.end()
   }

@@ -1,26 +1,58 @@
-/** A test file, or one test in it, that does not run on Citus. */
-type Skipped = { file: string; test?: string; reason: string }
-
-const replans = 'a plan is made on the coordinator and on the node, and sessions there are not those of the test'
+/** Tests of a file that do not run on Citus, by title; all of the file if there are none. */
+type Skipped = { file: string; reason: string; tests?: string[] }
 
 /** What the suite skips with MIDMONTH_TEST_CITUS_URL. A test that would pass there does not belong here. */
 const skipped: readonly Skipped[] = [
   {
     file: 'src/statements/statement.test.ts',
-    test: 'the statement of a member, which looks into every month, is planned once per connection for all members',
-    reason: replans,
+    reason: 'looks for the plan that the session of one PostgreSQL keeps',
+    tests: ['the statement of a member, which looks into every month, is planned once per connection for all members'],
+  },
+  {
+    file: 'src/events/events.test.ts',
+    reason: 'reads a plan of one PostgreSQL',
+    tests: ['finds a rare type by its index, without reading the others'],
+  },
+  {
+    file: 'src/float/float.test.ts',
+    reason: 'Citus knows no nowait for the row of a partner, which is on every node; a batch there is of one partner',
+    tests: ['a completion that crosses the floor never waits for the partner’s row in a shared batch'],
+  },
+  {
+    file: 'src/verification/detaching.test.ts',
+    reason: 'midmonth ledger detach and attach do not work on Citus',
+  },
+  {
+    file: 'test/roles.test.ts',
+    reason:
+      'nodes know no rights to single columns, so the app role may update whole rows and the read role sees no table there',
+    tests: [
+      'the app role cannot change an event',
+      'the app role cannot change the account of a held withdrawal',
+      'the app role cannot change the amount of a held withdrawal',
+      'the app role cannot pay a withdrawal to the account of another intent',
+      'the app role cannot change the scopes of a key',
+      'the app role cannot replace the secret of a key',
+      'the app role cannot turn a sandbox into a live database',
+      'the columns that a trigger protects are exactly those that the app role cannot update',
+      'the read role can read the listed columns and change nothing',
+      'every column of every table is either readable for the read role or withheld from it, as declared',
+      'a column that a migration adds is unreadable for the read role until it is listed',
+    ],
   },
 ]
 
 /** The files without a test that runs on Citus. */
-export const skippedFiles: string[] = skipped.flatMap(({ file, test }) => (test === undefined ? [file] : []))
+export const skippedFiles: string[] = skipped.flatMap(({ file, tests }) => (tests === undefined ? [file] : []))
+
+const titles = skipped.flatMap(({ tests = [] }) => tests.map(title => RegExp.escape(title)))
 
 /** Matches the full names of the tests that run on Citus. */
-export const isRunOnCitus: RegExp = new RegExp(
-  `^(?!.*(?:${skipped.flatMap(({ test }) => (test === undefined ? [] : [RegExp.escape(test)])).join('|')})$)`,
-)
+export const isRunOnCitus: RegExp = new RegExp(`^(?!.*(?:${titles.join('|')})$)`)
 
-/** One sentence for each entry. */
-export const skippedInWords: string[] = skipped.map(
-  ({ file, test, reason }) => `skipped on Citus: ${file}${test === undefined ? '' : ` > ${test}`}: ${reason}`,
+/** One sentence for each file and test. */
+export const skippedInWords: string[] = skipped.flatMap(({ file, reason, tests }) =>
+  (tests === undefined ? [file] : tests.map(title => `${file} > ${title}`)).map(
+    what => `skipped on Citus: ${what}: ${reason}`,
+  ),
 )

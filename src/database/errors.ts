@@ -88,7 +88,22 @@ export function isUniqueViolation(error: unknown): boolean {
 
 /** The name of the violated constraint; undefined for any other error. */
 export function brokenConstraint(error: unknown): string | undefined {
-  if (!(error instanceof pg.DatabaseError) || !error.code?.startsWith('23')) return undefined
-  // On a distributed PostgreSQL, the names of a shard end with its number.
-  return (error.constraint ?? /constraint "(\w+)"/.exec(error.message)?.[1])?.replace(/_[0-9]{6,}$/, '')
+  return error instanceof pg.DatabaseError && error.code?.startsWith('23') ? error.constraint : undefined
 }
+
+/**
+ * Names the constraint in an error of a distributed PostgreSQL, which passes on the message and the detail of a node, but not the field:
+ * the triggers there say it in the detail. If the node was sent the rows by `copy`, the code is also missing.
+ */
+export function nameConstraint(error: unknown): void {
+  if (!(error instanceof pg.DatabaseError)) return
+  const { code = '', message, detail = '', constraint } = error
+  const [, kind = ''] = /violates ([a-z-]+(?: key)?) constraint/.exec(message) ?? []
+  if (code === 'XX000') error.code = violations[kind] ?? (detail.startsWith('constraint "') ? '23514' : code)
+  if (!error.code?.startsWith('23')) return
+  const named = constraint ?? /constraint "(\w+)"/.exec(`${message} ${detail}`)?.[1]
+  // The names of a shard end with its number.
+  if (named !== undefined) error.constraint = named.replace(/_[0-9]{6,}$/, '')
+}
+
+const violations: Record<string, string> = { 'foreign key': '23503', unique: '23505', check: '23514' }

@@ -4,7 +4,7 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import { Deadline } from '../kernel/deadline.ts'
 import { sql } from './database.ts'
-import { isOutdatedPlan, Unavailable } from './errors.ts'
+import { isOutdatedPlan, nameConstraint, Unavailable } from './errors.ts'
 import { parameterOf } from './parameters.ts'
 
 const limits = {
@@ -48,6 +48,7 @@ export async function lease(pool: pg.Pool, begin: Begin): Promise<Lease> {
       try {
         return await client.query(text === 'begin' ? begin() : (text as string), values as unknown[])
       } catch (error) {
+        nameConstraint(error)
         throw cutOff ?? error
       }
     },

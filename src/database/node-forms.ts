@@ -277,17 +277,32 @@ export async function formsToReplace(client: pg.ClientBase): Promise<Distributio
       where not tgisinternal and (tgnewtable is null or tgname <> 'withdrawals_begin_unpaid')`,
   )
   const present = new Map(rows.map(({ name, ...form }) => [name, form]))
-  return forms.flatMap(({ name, change, ...form }) => {
+  const replaced = forms.flatMap(({ name, change, ...form }): DistributionStep[] => {
     if ('removal' in form) return present.has(name) ? [{ change, statement: form.removal }] : []
     const { body, definition = '' } = present.get(name) ?? {}
-    if ('statement' in form) return bodyOf(form.statement) === body ? [] : [{ change, statement: form.statement }]
-    const statement = form.edits.reduce((text, [from, to]) => {
+    if ('statement' in form) {
+      const statement = namingConstraints(form.statement)
+      return bodyOf(statement) === body ? [] : [{ change, statement }]
+    }
+    const edited = form.edits.reduce((text, [from, to]) => {
       if (!text.includes(from) && !text.includes(to))
         throw new Error(`${name} does not contain ${JSON.stringify(from)}`)
       return text.replaceAll(from, () => to)
     }, definition)
+    const statement = namingConstraints(edited)
     return statement === definition ? [] : [{ change, statement }]
   })
+  const others = rows.flatMap(({ name, definition }) => {
+    const statement = namingConstraints(definition)
+    const isUnchanged = statement === definition || forms.some(form => form.name === name)
+    return isUnchanged ? [] : [{ change: `${name}: the detail of its errors names the constraint`, statement }]
+  })
+  return [...replaced, ...others]
+}
+
+/** Citus does not pass on the constraint that a trigger on a node names; see `nameConstraint`. */
+function namingConstraints(definition: string): string {
+  return definition.replaceAll(/ constraint = '(\w+)'(?!, detail)/g, ` constraint = '$1', detail = 'constraint "$1"'`)
 }
 
 /** What is between the quotes of a function; null for a trigger. */

@@ -7,6 +7,7 @@ import { newId } from '../../src/kernel/ids.ts'
 import * as members from '../../src/members/members.ts'
 import { simulatedBank } from '../../src/payouts/channels/simulated/simulated-bank.ts'
 import { start } from '../../src/sandbox/moves.ts'
+import { resetPartner } from '../../src/sandbox/reset.ts'
 import { internalTasks, payoutTasks } from '../../src/tasks.ts'
 import { verify } from '../../src/verification/verify.ts'
 import { complete } from '../../src/withdrawals/completions.ts'
@@ -173,7 +174,7 @@ describe('a reset', () => {
   })
 
   test('succeeds without a 503 alongside a running import, payouts and other resets', async () => {
-    const { key } = await harness.addPartner('Reset during tasks')
+    const { partner, key } = await harness.addPartner('Reset during tasks')
     const log = pino({ level: 'silent' })
     const { db, clock } = harness
     const payouts = payoutTasks([simulatedBank({ db, now: clock.now })])
@@ -201,7 +202,7 @@ describe('a reset', () => {
       })
       expect(job.status, job.text).toBe(202)
       harness.clock.advance({ minutes: 30 })
-      const working = tasks.map(task => task({ db, log, now: clock.now }))
+      const working = tasks.map(task => task({ db, log, now: clock.now, scope: { only: partner.id } }))
       const resets = Array.from({ length: 3 }, () => harness.call('POST', '/v1/sandbox/reset', { key }))
       for (const { status } of await Promise.all(resets)) statuses.push(status)
       await Promise.all(working)
@@ -259,7 +260,7 @@ describe('a reset', () => {
       await sql`
         insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
                                         employer_fee, tier, tier_version, account, created_at, expires_at)
-        select ${partner.id}, ${newId('withdrawalIntent', now)}, ${memberId}, c.id, 'pending', 'GBP', 5_000, 5_000, 0,
+        select c.partner_id, ${newId('withdrawalIntent', now)}, m.id, c.id, 'pending', 'GBP', 5000, 5000, 0,
                0, 'Silver', 1, m.account, ${now}, ${now}
           from pay_cycles c join members m using (partner_id)
          where c.partner_id = ${partner.id} and m.id = ${memberId}`.execute(tx)
@@ -278,7 +279,7 @@ describe('a reset', () => {
       harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId, amount: gbp(2_000) } })
     let asking: ReturnType<typeof ask> | undefined
     await harness.inTx(async tx => {
-      await sql`select reset_sandbox_partner(${partner.id})`.execute(tx)
+      await resetPartner(tx, { partnerId: partner.id })
       asking = ask()
       await whenWaiting(harness.db)
     })

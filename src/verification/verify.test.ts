@@ -238,7 +238,7 @@ describe.each(['not sealed', 'sealed'])('books that are %s', state => {
       const found = await afterTampering(sql`
         update ledger_transfers t set ${sql.ref(column)} = ${sql.raw(other)}, member_sequence = 1000 + member_sequence
          where movement_id = ${life[which]} and debit in ('member_available', 'float') and credit in ('payouts_pending', 'member_available')
-           and id = (select max(o.id) from ledger_transfers o where o.movement_id = t.movement_id
+           and id = (select max(o.id) from ledger_transfers o where o.partner_id = t.partner_id and o.movement_id = t.movement_id
                         and o.debit in ('member_available', 'float') and o.credit in ('payouts_pending', 'member_available'))`)
       expect(found.withdrawals).toMatch(new RegExp(`^${life[which]}: `))
     }
@@ -370,12 +370,18 @@ describe.each(['not sealed', 'sealed'])('books that are %s', state => {
     expect(billed.invoices).toBe(`lines of ${life.invoice} in its postings: 50 GBP, not 48 GBP`)
     const taken = await afterTampering(sql`update float_references set amount = amount - 1 where direction = 'revenue'`)
     expect(taken['ownership of money']).toMatch(/^operator_account in all cycles: /)
+    const { createdAt } = await harness.db
+      .selectFrom('withdrawals')
+      .select('createdAt')
+      .where('id', '=', life.paid)
+      .executeTakeFirstOrThrow()
+    const daysLater = (days: number) => new Date(createdAt.getTime() + days * 86_400_000)
     const moved = await afterTampering(
-      sql`update withdrawals set created_at = created_at - interval '1 day' where id = ${life.paid}`,
+      sql`update withdrawals set created_at = ${daysLater(-1)} where id = ${life.paid}`,
     )
     expect(moved['fee statements']).toMatch(/^fees of 2026-03-\d\d in the statement: /)
     const late = await afterTampering(
-      sql`update ledger_transfers set created_at = created_at + interval '1 day' where movement_id = ${life.paid}`,
+      sql`update ledger_transfers set created_at = ${daysLater(1)} where movement_id = ${life.paid}`,
     )
     expect(late.journal).toMatch(/^tr_.*: not before /)
   })

@@ -104,7 +104,7 @@ ledgerCommand
   .examples('ledger detach 2026', 'ledger detach 2026 --yes')
   .action(async (year: number, { yes = false, ...options }) => {
     const { detachMonth, planDetaching } = await import('../src/verification/detaching.ts')
-    await withOwner(async ({ db, appRole }) => {
+    await withOwner(async ({ db }) => {
       const now = systemClock()
       const months = await planDetaching(db, { year, now })
       for (const month of yes ? months : []) {
@@ -113,7 +113,7 @@ ledgerCommand
             ...{ partnerId: null, now },
             change: { action: 'ledger.detach', resourceId: String(year), details: { month } },
           })
-        await detachMonth(db, { month, appRole: appRole.name, now, record })
+        await detachMonth(db, { month, now, record })
         writeErrorLine(`${month.slice(0, 7)} is detached`)
       }
       printResult(options, {

@@ -275,6 +275,9 @@ const owners: Record<string, string> = {
   simulated_bank_reports: 'payouts',
   simulated_bank_instructions: 'payouts',
   simulated_bank_faults: 'payouts',
+  detached_member_sums: 'verification',
+  detached_months: 'verification',
+  detached_payment_sums: 'verification',
   ledger_verifications: 'verification',
   ledger_member_seals: 'verification',
   ledger_seal_sums: 'verification',
@@ -349,7 +352,10 @@ test('inserts, updates and deletes name only tables that the slice owns', () => 
 /** Reads of another slice's tables, each with the reason why it does not go through that slice's module. */
 const tableReads: Record<string, { [table: string]: string }> = {
   closing: { ledger_balances: 'finds the members with unused pay of an ended cycle, page by page' },
-  database: { pay_cycles: 'joins new rows with a row of the partner, so that they are inserted on its node' },
+  database: {
+    detached_months: 'spreads no tables while months are missing',
+    pay_cycles: 'joins new rows with a row of the partner, so that they are inserted on its node',
+  },
   erasure: {
     ledger_balances:
       'decides under the member’s lock whether anything about the member is unfinished, in one statement',
@@ -382,7 +388,11 @@ const tableReads: Record<string, { [table: string]: string }> = {
     settlement_lines: 'decides for all members of a settlement in one statement what it covers of their fees',
     withdrawals: 'decides for all members of a settlement in one statement what it covers of their fees',
   },
-  ledger: { partners: 'locks the partner, so that one process at a time folds its changes' },
+  ledger: {
+    detached_member_sums: 'begins statements after the detached months',
+    detached_months: 'says which months are missing',
+    partners: 'locks the partner, so that one process at a time folds its changes',
+  },
   float: {
     partners: 'locks the partner whose limits change',
     tiers: 'knows a partner’s currencies by the tiers',

@@ -64,8 +64,6 @@ type Session = {
   /** They have no grants: rows are read and written through the table of all partitions. */
   partitions: string[]
   securedTables: string[]
-  /** Whether transfers have been detached, so that there is a schema for them. */
-  hasDetached: boolean
   /** The columns of each table of the program outside its primary key. */
   columns: { readonly [table: string]: string[] }
 }
@@ -81,7 +79,6 @@ async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Ses
             exists (select from pg_roles where rolname = current_database() || '_read') as "hasRead",
             coalesce(array_agg(table_name), '{}') as "queueTables",
             coalesce(array_agg(table_name) filter (where is_secured), '{}') as "securedTables",
-            to_regclass('detached.months') is not null as "hasDetached",
             array(select format('public.%I', relname) from pg_class
                    where relnamespace = 'public'::regnamespace and relispartition and relkind = 'r') as partitions,
             (select json_object_agg(relname, columns)
@@ -147,15 +144,8 @@ function appGrants({ name }: AppRole, session: Session, { mayRevoke, isSpread }:
       .filter(table => table !== 'graphile_worker.migrations')
       .map(table => `grant insert, update, delete on ${table} to ${role}`),
     `grant execute on all functions in schema graphile_worker to ${role}`,
-    ...(session.hasDetached ? detachedGrants(name) : []),
   ]
 }
-
-/** Lets the program read the sums of detached transfers. */
-export const detachedGrants = (appRole: string) => [
-  `grant usage on schema detached to ${pg.escapeIdentifier(appRole)}`,
-  `grant select on detached.months, detached.member_sums, detached.payment_sums to ${pg.escapeIdentifier(appRole)}`,
-]
 
 /** @param columns the columns of the table outside its primary key */
 function rightsUnder(rule: TableRule, columns: readonly string[]): string[] {

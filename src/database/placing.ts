@@ -74,8 +74,9 @@ async function findObstacles(client: pg.ClientBase, db: Db): Promise<string[]> {
       where result is distinct from wanted order by name, node`,
     [settings.map(([name]) => name), settings.map(([, wanted]) => wanted)],
   )
+  const detached = await client.query('select from detached_months limit 1')
   return [
-    ...((await hasDetached(client))
+    ...(detached.rows.length > 0
       ? ['Transfers are detached: attach their years first, with midmonth ledger attach']
       : []),
     ...(nodes.rows.some(({ isCoordinator }) => isCoordinator)
@@ -90,11 +91,6 @@ async function findObstacles(client: pg.ClientBase, db: Db): Promise<string[]> {
       return `${name} must be ${wanted}, since ${reason}: run alter database ${database} set ${name} = ${wanted} on ${at.join(' and ')}`
     }),
   ]
-}
-
-async function hasDetached(client: pg.ClientBase): Promise<boolean> {
-  const { rows } = await client.query<object>(`select where to_regclass('detached.months') is not null`)
-  return rows.length > 0 && (await client.query('select from detached.months limit 1')).rows.length > 0
 }
 
 type ForeignKey = { name: string; table: string; target: string }

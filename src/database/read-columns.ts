@@ -16,6 +16,10 @@ const readable = {
   bankStatements:
     'sequence rail account day coversFrom electronicNumber legalNumber opening closing currency bankFileId',
   databasePlaces: 'one systemIdentifier databaseOid tableOid timeline seenAt',
+  detachedMemberSums:
+    'year partnerId memberId currency transfers sequence payCycleId earnedPay memberAvailable memberOwed carried writtenOff payoutsPending float fees partnerFees payrollReceivable',
+  detachedMonths: 'month transfers detachedAt',
+  detachedPaymentSums: 'year partnerId payCycleId currency amount',
   disclosures: 'partnerId id at actorKind actor action resourceKind resourceId details address requestId',
   eventFeeds: 'partnerId lastPosition',
   events: 'partnerId id type resourceId sequence data createdAt position metadata',

@@ -27,6 +27,10 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   bankRecords: 'append-only',
   bankStatements: { changes: ['opening', 'closing', 'coversFrom', 'bankFileId'] },
   databasePlaces: 'permanent',
+  // Written by the owner, who detaches and attaches.
+  detachedMemberSums: 'read-only',
+  detachedMonths: 'read-only',
+  detachedPaymentSums: 'read-only',
   disclosures: 'append-only',
   eventFeeds: 'permanent',
   events: { changes: ['position', 'metadata'] },

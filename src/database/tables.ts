@@ -91,6 +91,37 @@ export type DB = {
     timeline: string
     seenAt: Date
   }
+  detachedMemberSums: {
+    year: number
+    partnerId: string
+    memberId: string
+    currency: Currency
+    transfers: bigint
+    sequence: bigint
+    payCycleId: string | null
+    earnedPay: bigint
+    memberAvailable: bigint
+    memberOwed: bigint
+    carried: bigint
+    writtenOff: bigint
+    payoutsPending: bigint
+    float: bigint
+    fees: bigint
+    partnerFees: bigint
+    payrollReceivable: bigint
+  }
+  detachedMonths: {
+    month: string
+    transfers: bigint
+    detachedAt: Date
+  }
+  detachedPaymentSums: {
+    year: number
+    partnerId: string
+    payCycleId: string
+    currency: Currency
+    amount: bigint
+  }
   disclosures: {
     partnerId: string | null
     id: string

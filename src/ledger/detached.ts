@@ -3,23 +3,16 @@ import { problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
 import { addDays, type Day, dayIn, startOfDay } from '../kernel/time.ts'
 
-// Months of transfers that an operator has detached (docs/operations/detached-years.md). Their schema exists once there are some.
+// Months of transfers that an operator has detached (docs/operations/detached-years.md).
 
 /** @property month its first day @property transfers how many were detached; those that no seal covers have stayed as well */
 export type DetachedMonth = { month: Day; transfers: bigint; detachedAt: Date }
 
 /** The detached months, oldest first. Together they are the beginning of the books. */
 export async function listDetached(db: Reader): Promise<DetachedMonth[]> {
-  if (!(await hasDetached(db))) return []
   const { rows } = await sql<DetachedMonth>`
-    select month, transfers, detached_at from detached.months order by month`.execute(db)
+    select month, transfers, detached_at from detached_months order by month`.execute(db)
   return rows
-}
-
-async function hasDetached(db: Reader): Promise<boolean> {
-  const { rows } = await sql<{ exists: boolean }>`
-    select exists (select from pg_tables where schemaname = 'detached' and tablename = 'months') as exists`.execute(db)
-  return rows[0]?.exists === true
 }
 
 /** The end of the detached months. Null if no transfers are detached. */
@@ -72,11 +65,9 @@ export async function detachedBalance(
   db: Reader,
   { partnerId, memberId, currency }: { partnerId: string; memberId: string; currency: Currency },
 ): Promise<{ available: bigint; owed: bigint }> {
-  const nothing = { available: 0n, owed: 0n }
-  if (!(await hasDetached(db))) return nothing
-  const { rows } = await sql<typeof nothing>`
+  const { rows } = await sql<{ available: bigint; owed: bigint }>`
     select coalesce(sum(member_available), 0)::bigint as available, coalesce(-sum(member_owed), 0)::bigint as owed
-      from detached.member_sums
+      from detached_member_sums
      where partner_id = ${partnerId} and member_id = ${memberId} and currency = ${currency}`.execute(db)
-  return rows[0] ?? nothing
+  return rows[0] ?? { available: 0n, owed: 0n }
 }

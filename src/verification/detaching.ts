@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
-import { detachedGrants } from '../database/grants.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { readColumns } from '../database/read-columns.ts'
 import { isSpread } from '../database/spread.ts'
@@ -10,6 +9,7 @@ import { firstId } from '../kernel/ids.ts'
 import { snakeCase } from '../kernel/text.ts'
 import type { Day } from '../kernel/time.ts'
 import { listDetached } from '../ledger/detached.ts'
+import type { Mode } from '../partners/partners.ts'
 import { sealedAccounts } from './rules.ts'
 import { allowLongReads } from './walks.ts'
 
@@ -85,9 +85,17 @@ async function idsOf(tx: Tx, month: Day): Promise<{ first: string; next: string 
   return ids
 }
 
+const modeObstacles: Readonly<Record<Mode | 'none', string[]>> = {
+  live: [],
+  // A partner of a sandbox can be reset, which deletes its transfers.
+  sandbox: ['The transfers of a sandbox are not detached'],
+  none: ['The database was never started, so it is not known to be live; start it once with MIDMONTH_MODE=live'],
+}
+
 /** Names the obstacles to detaching the time until the end of a year: open matters, whose later transfers could belong to that time. */
 async function findObstacles(db: Reader, { year, end }: { year: number; end: Date }): Promise<string[]> {
   type Open = { partner: string | null; obstacle: string; count: number }
+  const uninvoiced = await listUninvoiced(db, end)
   const { rows } = await sql<Open>`
     select p.name || ' (' || p.id || ')' as partner, obstacle, count(*)::integer as count
       from (select c.partner_id, 'Pay cycles that are not settled and sealed' as obstacle
@@ -111,15 +119,17 @@ async function findObstacles(db: Reader, { year, end }: { year: number; end: Dat
               from partners p
              cross join lateral (select from ledger_transfers_default t where t.partner_id = p.id and t.id < ${firstId('transfer', end)} limit 1) t
              union all
-            select partner_id, 'Fees of employers that are not invoiced'
-              from unnest(${await listUninvoiced(db, end)}::text[]) as uninvoiced (partner_id)
+            select partner_id, case when exceeding
+                                    then 'Fees given back to employers beyond those charged, which the next invoice with enough fees sets off,'
+                                    else 'Fees of employers that are not invoiced' end
+              from unnest(${uninvoiced.map(({ partnerId }) => partnerId)}::text[], ${uninvoiced.map(({ exceeding }) => exceeding)}::boolean[])
+                     as uninvoiced (partner_id, exceeding)
            ) o left join partners p on p.id = o.partner_id
      group by p.id, p.name, obstacle order by obstacle, p.id`.execute(db)
-  const { rows: installation } = await sql<{ mode: string }>`select mode from installation`.execute(db)
+  const { rows: installation } = await sql<{ mode: Mode }>`select mode from installation`.execute(db)
   const unnamed = rows.length - limits.namedMax
   return [
-    // A partner of a sandbox can be reset, which deletes its transfers.
-    ...(installation[0]?.mode === 'live' ? [] : ['The transfers of a sandbox are not detached']),
+    ...modeObstacles[installation[0]?.mode ?? 'none'],
     ...rows
       .slice(0, limits.namedMax)
       .map(
@@ -133,26 +143,24 @@ async function findObstacles(db: Reader, { year, end }: { year: number; end: Dat
 /**
  * Detaches a month of transfers, in one transaction that leaves the month as it was if it is killed. What no seal covers stays: the
  * transfers without a member, which are few, and which balances of the partner are read from.
- * @param options.appRole the role of the program, which gets to read the sums
  * @param options.record writes to the audit log
  * @throws Error if a transfer of the month is not sealed, or the table stays locked; nothing has changed then
  */
 export async function detachMonth(
   db: Db,
-  { month, appRole, now, record }: { month: Day; appRole: string; now: Date; record: (tx: Tx) => Promise<void> },
+  { month, now, record }: { month: Day; now: Date; record: (tx: Tx) => Promise<void> },
 ): Promise<void> {
   const name = nameOf(month)
   const table = sql.table(`public.${name}`)
   await db.transaction().execute(async tx => {
     await allowLongReads(tx)
     await lockByName(tx, 'months of', 'transfers')
-    await createSchema(tx, appRole)
     await sql`lock table ${table} in share mode`.execute(tx)
     if ((await listDetached(tx)).some(each => each.month === month)) return
     await requireSealed(tx, { table, month })
     await addToSums(tx, { table, year: yearOf(month) })
     await sql`
-      insert into detached.months (month, transfers, detached_at) select ${month}, count(*), ${now} from ${table}`.execute(
+      insert into detached_months (month, transfers, detached_at) select ${month}, count(*), ${now} from ${table}`.execute(
       tx,
     )
     await sql`create temporary table kept on commit drop as ${unsealedOf(table)}`.execute(tx)
@@ -171,27 +179,6 @@ export async function detachMonth(
 }
 
 type Table = ReturnType<typeof sql>
-
-/** The tables are of the owner, and the program only reads the sums. */
-async function createSchema(tx: Tx, appRole: string): Promise<void> {
-  await sql`set local client_min_messages = warning`.execute(tx)
-  for (const statement of [
-    sql`create schema if not exists detached`,
-    sql`create table if not exists detached.months (
-      month date primary key, transfers bigint not null, detached_at timestamptz not null)`,
-    // The sums of the detached transfers of members, by year, as in ledger_member_seals.
-    sql`create table if not exists detached.member_sums (
-      year integer not null, partner_id id not null, member_id id not null, currency currency not null,
-      transfers bigint not null, sequence bigint not null, pay_cycle_id id,
-      ${sql.join(sealedAccounts.map(account => sql`${sql.ref(account)} bigint not null`))},
-      primary key (partner_id, member_id, currency, year))`,
-    sql`create table if not exists detached.payment_sums (
-      year integer not null, partner_id id not null, pay_cycle_id id not null, currency currency not null, amount bigint not null,
-      primary key (partner_id, pay_cycle_id, currency, year))`,
-    ...detachedGrants(appRole).map(grant => sql.raw(grant)),
-  ])
-    await statement.execute(tx)
-}
 
 const sealsOf = sql`
   left join ledger_member_seals s on s.partner_id = t.partner_id and s.member_id = t.member_id and s.currency = t.currency
@@ -219,7 +206,7 @@ async function addToSums(tx: Tx, { table, year }: { table: Table; year: number }
     sum(case when t.credit = ${sql.lit(account)} then t.amount when t.debit = ${sql.lit(account)} then -t.amount else 0 end)::bigint`
   const adding = sealedAccounts.map(name => sql`${sql.ref(name)} = m.${sql.ref(name)} + excluded.${sql.ref(name)}`)
   await sql`
-    insert into detached.member_sums as m (year, partner_id, member_id, currency, transfers, sequence, pay_cycle_id, ${accounts})
+    insert into detached_member_sums as m (year, partner_id, member_id, currency, transfers, sequence, pay_cycle_id, ${accounts})
     select ${year}::integer, t.partner_id, t.member_id, t.currency, count(*), max(t.member_sequence),
            (array_agg(t.pay_cycle_id order by t.member_sequence desc) filter (where 'member_available' in (t.debit, t.credit)))[1],
            ${sql.join(sealedAccounts.map(balanceOf))}
@@ -229,7 +216,7 @@ async function addToSums(tx: Tx, { table, year }: { table: Table; year: number }
        set transfers = m.transfers + excluded.transfers, sequence = greatest(m.sequence, excluded.sequence),
            pay_cycle_id = coalesce(excluded.pay_cycle_id, m.pay_cycle_id), ${sql.join(adding)}`.execute(tx)
   await sql`
-    insert into detached.payment_sums as p (year, partner_id, pay_cycle_id, currency, amount)
+    insert into detached_payment_sums as p (year, partner_id, pay_cycle_id, currency, amount)
     select ${year}::integer, t.partner_id, t.pay_cycle_id, t.currency, sum(t.amount)::bigint
       from ${table} t ${sealsOf}
      where t.member_id is null and t.reason = 'withdrawal.paid' and t.movement_id <> all(c.unfinished_withdrawals)
@@ -276,8 +263,8 @@ export async function attach(
       await mergeKeptTransfers(tx, nameOf(month))
     }
     for (const sums of ['member_sums', 'payment_sums'])
-      await sql`delete from ${sql.table(`detached.${sums}`)} where year = ${year}`.execute(tx)
-    await sql`delete from detached.months where month = any(${months}::date[])`.execute(tx)
+      await sql`delete from ${sql.table(`detached_${sums}`)} where year = ${year}`.execute(tx)
+    await sql`delete from detached_months where month = any(${months}::date[])`.execute(tx)
     await record(tx)
     await underShortLocks(tx, async () => {
       for (const month of months) await swapBack(tx, month)
@@ -297,7 +284,7 @@ async function prepareMonth(tx: Tx, month: Day): Promise<void> {
   if (rows[0]?.exists !== true) throw new Error(`detached.${name} does not exist: restore it from your dump first`)
   const table = sql.table(`detached.${name}`)
   const { rows: counted } = await sql<{ found: bigint; transfers: bigint }>`
-    select (select count(*) from ${table}) as found, transfers from detached.months where month = ${month}`.execute(tx)
+    select (select count(*) from ${table}) as found, transfers from detached_months where month = ${month}`.execute(tx)
   const [count] = counted
   if (count !== undefined && count.found !== count.transfers)
     throw new Error(`detached.${name} has ${count.found} transfers of the ${count.transfers} that were detached`)

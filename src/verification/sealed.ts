@@ -65,7 +65,7 @@ const detachedSums = (range: MemberRange) => sql`
   select d.partner_id, d.member_id, d.currency, sum(d.transfers)::bigint as transfers, max(d.sequence) as sequence,
          (array_agg(d.pay_cycle_id order by d.year desc) filter (where d.pay_cycle_id is not null))[1] as pay_cycle_id,
          ${sql.join(sealedAccounts.map(account => sql`sum(d.${sql.ref(account)})::bigint as ${sql.ref(account)}`))}
-    from detached.member_sums d where ${inMembers('d', range)}
+    from detached_member_sums d where ${inMembers('d', range)}
    group by d.partner_id, d.member_id, d.currency`
 
 const noSums = sql`
@@ -89,7 +89,7 @@ export class SealedPayments {
     if (!hasDetached) return
     const { rows: detached } = await sql<{ partnerId: string; subject: string; amount: bigint }>`
       select partner_id, pay_cycle_id || ' ' || currency as subject, sum(amount)::bigint as amount
-        from detached.payment_sums where partner_id = any(${partnerIds}::text[])
+        from detached_payment_sums where partner_id = any(${partnerIds}::text[])
        group by partner_id, pay_cycle_id, currency`.execute(db)
     this.#count(detached)
   }

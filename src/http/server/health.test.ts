@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startHarness } from '../../../test/harness/harness.ts'
 import { sql } from '../../database/database.ts'
+import { listMigrations } from '../../database/migration-file.ts'
 import { beat, listWorkers, signOff } from '../../worker/heartbeats.ts'
 
 let harness: Awaited<ReturnType<typeof startHarness>>
@@ -53,7 +54,7 @@ test('readiness fails when a migration is missing, and names it', async () => {
   await finish(null)
   const { status, body } = await ready()
   expect(status).toBe(503)
-  expect(body.issues[0].message).toBe('migrations: 0001_schema missing; run midmonth migrate')
+  expect(body.issues[0].message).toBe(`migrations: ${listMigrations().join(', ')} missing; run midmonth migrate`)
   await finish(new Date())
   expect((await ready()).status).toBe(200)
 })

@@ -60,15 +60,44 @@ export async function planMove(
  * there. May be killed and run again: Citus changes its catalog in one transaction at the end.
  * @param wanted like `planMove`
  * @returns how many writes of the partner, which are tried all the time, succeeded, and the longest time between two of them
- * @throws Error like `planMove`
+ * @throws Error like `planMove`, or if another move is running
  */
 export async function movePartner(
   db: Db,
   pool: pg.Pool,
   wanted: { partnerId: string; to: string },
 ): Promise<MeasuredPause> {
+  return await asOnlyMove(pool, () => moveInTurn(db, pool, wanted))
+}
+
+/**
+ * Runs a move unless another one is running. First ends what a killed one has left in the server.
+ *
+ * The lock is held by an idle connection, which the server closes as soon as its process has ended. A session that is copying rows may
+ * notice only later.
+ */
+async function asOnlyMove<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T> {
+  const holder = await pool.connect()
+  try {
+    const { rows } = await holder.query<{ isOnly: boolean }>(
+      `select pg_try_advisory_lock(hashtext('midmonth partner move')) as "isOnly"`,
+    )
+    if (rows[0]?.isOnly !== true)
+      throw new Error('Another move is running: wait until it has ended, and run this again')
+    await holder.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and usename = current_user and state = 'active'
+          and query ~ '^select citus_(move_shard_placement|split_shard_by_split_points)\\M'`,
+    )
+    return await work()
+  } finally {
+    holder.release(true)
+  }
+}
+
+async function moveInTurn(db: Db, pool: pg.Pool, wanted: { partnerId: string; to: string }): Promise<MeasuredPause> {
   return await inTurn(pool, async client => {
-    // A session that has lost its client would go on copying, and be in the way of the next run.
+    // A session that has lost its client would go on copying.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_connection_check_interval = 1000')
     await client.query('set client_min_messages = warning')
     await client.query('call citus_cleanup_orphaned_resources()')

@@ -187,7 +187,7 @@ const forms: readonly NodeForm[] = [
     edits: [
       ['pg_relation_size(c.oid)', 'citus_relation_size(c.oid)'],
       ['select from', 'select 1 from'],
-      ['f.last_position)) limit 1) ', 'f.last_position)) '],
+      ['f.last_position)) limit 1) ', 'f.last_position))) '],
       ['e.id >= $1 limit 1) ', 'e.id >= $1) '],
     ],
   },

@@ -65,6 +65,9 @@ test('the next run removes what a killed move has left, and moves the partner', 
   const target = await otherNode(id)
   const killed = move(id, target, '--yes')
   await expect.poll(copyingSubscriptions, { timeout: moveMsMax / 3 }).toBeGreaterThan(0)
+  expect((await move(harness.partner.id, await otherNode(harness.partner.id), '--yes')).stderr).toMatch(
+    'Another move is running',
+  )
   await superuser.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and query like 'select citus_split_shard%' and pid <> pg_backend_pid()`,
@@ -74,6 +77,21 @@ test('the next run removes what a killed move has left, and moves the partner', 
   expect((await move(id, target)).stderr).toMatch(/Earlier moves have left [0-9]+ shards.*, which are removed first/)
   expect((await move(id, target, '--yes')).code).toBe(0)
   expect(await nodeOf(id)).toBe(target)
+})
+
+test('a move ends a session that goes on after its command was killed', { timeout: moveMsMax }, async () => {
+  const { id } = harness.partner
+  const { host, owner: user, database } = harness
+  const left = new pg.Client({ host, user, database })
+  await left.connect()
+  left.on('error', () => undefined)
+  await left.query(`select pg_advisory_lock(hashtext('midmonth migrate'))`)
+  const copying = left.query(
+    'select citus_move_shard_placement from (select pg_sleep(600)) t (citus_move_shard_placement)',
+  )
+  const ended = expect(copying).rejects.toMatchObject({ code: '57P01' })
+  expect((await move(id, await otherNode(id), '--yes')).code).toBe(0)
+  await ended
 })
 
 test.each<[string, () => Promise<[partnerId: string, to: string]>, RegExp]>([

@@ -9,7 +9,6 @@ import { addressesOf, clientOf, NoPrimary } from './hosts.ts'
 import { abandon, leasing, openPool } from './lease.ts'
 import { programName } from './migrations.ts'
 import { preparing } from './prepared.ts'
-import { waitLimits } from './wait-limits.ts'
 
 export type Connection = string | { host: string; user: string; database: string }
 
@@ -93,10 +92,9 @@ export function connect(
   const pool = openPool(options, log)
   const closing = new AbortController()
   const origin: Origin = { lanes, closed: closing.signal }
+  // A distributed PostgreSQL passes on to its nodes what is set by `set local`, but nothing of the session.
   const begin = (lockMsMax: number) => () =>
-    origin.lanes === 'partner'
-      ? `begin; ${waitLimits('set local', { lockMsMax, statementMsMax: limits.statementMsMax })}`
-      : 'begin'
+    origin.lanes === 'partner' ? `set local lock_timeout = ${lockMsMax}` : undefined
   const db = openKysely<Db>(leasing(pool, begin(limits.lockMsMax)), origin)
   const batchPool = openPool({ ...options, ...batchOptions(origin) }, log)
   const batchDb = openKysely<BatchDb>(preparing(batchPool, begin(batchLimits.lockMsMax)), origin)
@@ -191,7 +189,7 @@ const batchOptions = (origin: Origin): pg.PoolConfig => ({
 
 // Not set as connection options: a pooler refuses or drops them, and the options of a DATABASE_URL would replace them.
 const timeOuts = (lockMsMax: number) =>
-  `${waitLimits('set', { lockMsMax, statementMsMax: limits.statementMsMax })};
+  `set lock_timeout = ${lockMsMax}; set statement_timeout = ${limits.statementMsMax};
    set idle_in_transaction_session_timeout = ${limits.idleInTransactionMsMax}`
 
 /** Opens a second, small pool to the same database for the job queue, which expects the driver's own types (`int8` as text). */

@@ -20,8 +20,8 @@ export type Lease = {
   release(discard?: boolean): void
 }
 
-/** Gives the SQL that begins a transaction. */
-export type Begin = () => string
+/** Gives a statement to send with `begin`, if there is one. */
+export type Begin = () => string | undefined
 
 /**
  * Takes a connection from the pool for as long as the current deadline allows. If the deadline passes first, the connection is
@@ -46,7 +46,10 @@ export async function lease(pool: pg.Pool, begin: Begin): Promise<Lease> {
       if (text === 'begin') isInTransaction = true
       else if (text === 'commit') isInTransaction = false
       try {
-        return await client.query(text === 'begin' ? begin() : (text as string), values as unknown[])
+        const answer = client.query(text as string, values as unknown[])
+        const next = text === 'begin' ? begin() : undefined
+        if (next !== undefined) await Promise.all([answer, client.query(next)])
+        return await answer
       } catch (error) {
         nameConstraint(error)
         throw cutOff ?? error

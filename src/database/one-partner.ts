@@ -1,6 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { type CachedSql, cachedSql } from './cached-sql.ts'
 import { lanesOf, type Reader, sql } from './database.ts'
+import { answeredWithNext } from './prepared.ts'
 
 /**
  * SQL condition that repeats the partner of a batch as a constant, for each table that the batch's statement reads or updates.
@@ -36,11 +37,33 @@ export function onPartnersNode(rows: { partnerId: string }[]): Record<'partner' 
     partner: db => (onlyPartner(db, rows) === undefined ? cachedSql`new.partner_id` : cachedSql`home.partner_id`),
     home: db => {
       const partnerId = onlyPartner(db, rows)
-      if (partnerId === undefined) return cachedSql``
-      // A partner always has pay cycles.
-      return cachedSql`cross join (select partner_id from pay_cycles where partner_id = ${partnerId} limit 1) home`
+      return partnerId === undefined ? cachedSql`` : homeOf(partnerId)
     },
   }
+}
+
+/**
+ * Keeps the partner of all rows on its node until the transaction ends: a write takes the lock for which moves wait. Before a statement
+ * that uses `onPartnersNode`: Citus looks up one table after the other, and if a shard is divided in between, finds the new rows in one shard
+ * and the partner in another, and inserts nothing, without an error. A drill lost an acknowledged intent so.
+ */
+export async function keepOnNode(tx: Reader, rows: { partnerId: string }[]): Promise<void> {
+  const partnerId = onlyPartner(tx, rows)
+  if (partnerId === undefined) return
+  await cachedSql`${answeredWithNext} delete from ${anyTable} where partner_id = ${partnerId} and key = ''`.execute(tx)
+}
+
+const anyTable = sql.table('idempotency_keys')
+
+/** Like `onPartnersNode`, for ordinary SQL about one partner. */
+export function onNodeOf(db: Reader, partnerId: string): Record<'partner' | 'home', RawBuilder<unknown>> {
+  if (lanesOf(db) === 'shared') return { partner: sql`${partnerId}`, home: sql`` }
+  return { partner: sql`home.partner_id`, home: sql`${homeOf(partnerId)}` }
+}
+
+// A partner always has pay cycles.
+function homeOf(partnerId: string): CachedSql {
+  return cachedSql`cross join (select partner_id from pay_cycles where partner_id = ${partnerId} limit 1) home`
 }
 
 /**

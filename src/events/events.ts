@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { onPartnersNode } from '../database/one-partner.ts'
+import { keepOnNode, onPartnersNode } from '../database/one-partner.ts'
 import { problem } from '../kernel/errors.ts'
 import { firstId, newId } from '../kernel/ids.ts'
 import { retentionKinds } from '../kernel/retention.ts'
@@ -25,6 +25,7 @@ export type NewEvent<T extends EventType = EventType> = {
 
 /** Emits an event in the transaction that makes the change; see `emitSql`. */
 export async function emit(tx: Tx, event: NewEvent): Promise<void> {
+  await keepOnNode(tx, [event])
   await emitSql([event]).execute(tx)
 }
 

@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { onOnePartner, onPartnersNode } from '../database/one-partner.ts'
+import { keepOnNode, onNodeOf, onOnePartner, onPartnersNode } from '../database/one-partner.ts'
 import { firstId, newId } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 
@@ -56,6 +56,7 @@ export type Movement = { partnerId: string; movementId: string; reason: string; 
 export async function post(tx: Tx, movement: Movement): Promise<void> {
   const { partnerId, transfers, now } = movement
   if (transfers.length === 0) return
+  await keepOnNode(tx, [movement])
   const unused = await addBalances(tx, movement)
   await release(tx, { partnerId, unused, now })
   await cachedSql`with ${postSql([movement])} select`.execute(tx)
@@ -70,6 +71,7 @@ export async function release(
   { partnerId, unused, now }: { partnerId: string; unused: UnusedPay[]; now: Date },
 ): Promise<void> {
   if (unused.length === 0) return
+  await keepOnNode(tx, [{ partnerId }])
   const movements = [...Map.groupBy(unused, ({ payCycleId }) => payCycleId)].map(([payCycleId, ofCycle]) => ({
     partnerId,
     movementId: payCycleId,
@@ -89,16 +91,16 @@ async function addBalances(tx: Tx, { partnerId, transfers }: Movement): Promise<
   const cycles = transfers.map(({ debit, credit, payCycleId = null }) =>
     debit === 'member_available' || credit === 'member_available' ? payCycleId : null,
   )
-  const { partner, home } = onPartnersNode([{ partnerId }])
-  const { rows } = await cachedSql<UnusedPay>`
+  const { partner, home } = onNodeOf(tx, partnerId)
+  const { rows } = await sql<UnusedPay>`
     with concerned as (
-      select distinct ${partnerId} as partner_id, member_id, currency, pay_cycle_id
+      select distinct member_id, currency, pay_cycle_id
         from unnest(${column('memberId')}::text[], ${column('currency')}::text[], ${cycles}::text[])
                as t (member_id, currency, pay_cycle_id)
        where member_id is not null
     ), added as (
       insert into ledger_balances (partner_id, member_id, currency)
-      select ${partner}, member_id, currency from concerned new ${home} order by member_id, currency
+      select ${partner}, member_id, currency from concerned ${home} order by member_id, currency
           on conflict do nothing
     )
     select b.member_id, b.currency, b.pay_cycle_id, b.available as amount

@@ -468,8 +468,9 @@ export async function removeOld(tx: Tx, old: Old & { now: Date }): Promise<{ rem
 // JIT is off, since compiled queries would be used only once.
 async function allowForLargeFile(tx: Tx): Promise<void> {
   await sql`
-    set local statement_timeout = '10min'; set local work_mem = '64MB';
-    set local idle_in_transaction_session_timeout = '60s'; set local jit = off`.execute(tx)
+    select set_config('statement_timeout', '10min', true), set_config('work_mem', '64MB', true),
+           set_config('idle_in_transaction_session_timeout', '60s', true),
+           set_config('jit', 'off', true)`.execute(tx)
 }
 
 // Reading a file takes a reader thread and a connection, so each partner may have one file read at a time.

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { sql, type Tx } from '../database/database.ts'
 import { isUniqueViolation } from '../database/errors.ts'
+import { keepOnNode } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
 import { Problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
@@ -273,6 +274,7 @@ function namesOf({ before, after }: Change): string[] {
 
 async function writeWave(tx: Tx, wave: Change[], writing: Writing): Promise<void> {
   const { partnerId, now } = writing
+  await keepOnNode(tx, [writing])
   const added = wave.filter(({ before }) => before === undefined).map(({ after }) => after)
   const updated = wave.flatMap(change => {
     const changed = changedFields(change)

@@ -19,7 +19,7 @@ export async function inSnapshot<T>(db: Reader, work: (db: Reader) => Promise<T>
 
 /** Lets a transaction read for as long as it takes. Most of what a rule joins and groups fits into the memory. */
 export async function allowLongReads(tx: Reader): Promise<void> {
-  await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(tx)
+  await sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)`.execute(tx)
 }
 
 // A snapshot of this age delays vacuum by less than autovacuum's own pauses. Long steps are faster: they read whole partitions in order.

@@ -1,5 +1,5 @@
 import { Batches } from '../batch/batch.ts'
-import { type BatchDb, type Db, lanesOf } from '../database/database.ts'
+import { type BatchDb, type Db, lanesOf, type Reader } from '../database/database.ts'
 import type { Replay } from '../idempotency/idempotency.ts'
 import type { ProcessMetrics } from '../metrics/process-metrics.ts'
 import type { Tracing } from '../tracing/tracing.ts'
@@ -30,7 +30,10 @@ export function withdrawalBatches({
   const lanes = lanesOf(batchDb)
   const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)
   const creations = new Batches<intents.NewIntent, Intent | Replay>(
-    (commands, context) => intents.createAll(dbFor(context), commands, banks),
+    async (commands, context) => {
+      const create = (db: Reader) => intents.createAll(db, commands, banks)
+      return lanes === 'shared' ? await create(dbFor(context)) : await dbFor(context).transaction().execute(create)
+    },
     { name: 'intents', lanes, tracing, onSent: count => metrics?.process.sentBatch('intents', count) },
   )
   const schedule = new SubmissionSchedule()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { busy, type CommandOutcome } from '../batch/batch.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { sql, type Tx } from '../database/database.ts'
-import { onOnePartner, onPartnersNode } from '../database/one-partner.ts'
+import { keepOnNode, onOnePartner, onPartnersNode } from '../database/one-partner.ts'
 import { answeredWithNext } from '../database/prepared.ts'
 import * as events from '../events/events.ts'
 import * as float from '../float/float.ts'
@@ -68,6 +68,7 @@ export async function completeAll(
   { waits, banks, schedule }: { waits: boolean; banks: Banks; schedule: SubmissionSchedule },
 ): Promise<{ outcomes: CommandOutcome<Completed | idempotency.Replay>[]; scheduled: ScheduledSubmission[] }> {
   const asked = commands.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
+  await keepOnNode(tx, asked)
   const held = await intents.lockAll(tx, asked, { waits })
   // After the locks, so that these statements see what the previous lock holders committed.
   const known = await idempotency.findAll(

@@ -4,7 +4,7 @@ import { openAccount } from '../bank-accounts/sealed-account.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
-import { onOnePartner, onPartnersNode } from '../database/one-partner.ts'
+import { keepOnNode, onOnePartner, onPartnersNode } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { Problem, problem } from '../kernel/errors.ts'
@@ -48,6 +48,10 @@ export async function createAll(
   commands: NewIntent[],
   banks: Banks,
 ): Promise<(Intent | idempotency.Replay | Problem)[]> {
+  await keepOnNode(
+    db,
+    commands.map(({ partner }) => ({ partnerId: partner.id })),
+  )
   const known = await idempotency.findAll(
     db,
     commands.map(({ claim }) => claim),

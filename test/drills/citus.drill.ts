@@ -92,7 +92,10 @@ async function move(
   say(`moved from ${moved.from} to ${moved.to} in ${moved.seconds} s; longest pause ${moved.longestPauseMs} ms`)
 }
 
-/** Kills a node, and starts it again. @throws if its partners are not served afterwards */
+/**
+ * Kills a node, and starts it again.
+ * @throws if partners of the other node are not served meanwhile, or its own not afterwards
+ */
 async function lose(
   node: Node,
   { homes, log, say }: { homes: Home[]; log: RequestRecord[]; say: (line: string) => void },
@@ -103,8 +106,13 @@ async function lose(
   const before = log.length
   await node.kill()
   await sleep(outageMs)
+  const ofOthers = () => log.slice(before).filter(({ partnerId }) => otherIds.includes(partnerId))
+  await until(
+    () => (['pay run', 'intent', 'complete'] as const).every(action => sum(ofOthers(), action).acknowledged > 0),
+    'pay runs, intents and completions of partners of the other node succeed',
+  )
   const during = log.slice(before)
-  const others = sum(during.filter(({ partnerId }) => otherIds.includes(partnerId)))
+  const others = sum(ofOthers())
   const own = sum(during.filter(({ partnerId }) => ownIds.includes(partnerId)))
   await node.start()
   const restored = log.length
@@ -116,6 +124,7 @@ async function lose(
     `${node.address} killed: partners of the other node ${others.acknowledged} acknowledged and ${others.unavailable} times 503, ` +
       `its own ${own.acknowledged} and ${own.unavailable}; other server errors ${own.serverErrors + others.serverErrors}`,
   )
+  if (others.unavailable > 0) throw new Error('The loss of a node was noticed by partners of the other node')
 }
 
 async function requireNothingLost(scene: Scene, say: (line: string) => void): Promise<void> {
@@ -130,7 +139,8 @@ async function requireNothingLost(scene: Scene, say: (line: string) => void): Pr
     throw new Error(`The loss of a node was noticed: ${first.join('; ')}`)
 }
 
-function sum(log: readonly RequestRecord[]) {
+function sum(all: readonly RequestRecord[], action?: RequestRecord['request']['action']) {
+  const log = all.filter(({ request }) => action === undefined || request.action === action)
   const of = (count: 'unavailable' | 'serverErrors') => log.reduce((total, record) => total + record[count], 0)
   const acknowledged = log.filter(({ answers: [answer] }) => answer !== undefined && answer.status < 300).length
   return { unavailable: of('unavailable'), serverErrors: of('serverErrors'), acknowledged }

@@ -102,7 +102,7 @@ export async function recoverPayments(
   tx: Tx,
   { rail, exceptionId, references, bookedOn, now }: Recovery,
 ): Promise<string[]> {
-  await sql`set local statement_timeout = ${sql.lit(statementTimeout)}`.execute(tx)
+  await sql`select set_config('statement_timeout', ${statementTimeout}, true)`.execute(tx)
   const recovered: string[] = []
   for (const isNamed of await byReference(tx, references)) {
     const { rows } = await sql<{ reference: string }>`

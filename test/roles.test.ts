@@ -2,6 +2,7 @@ import { Secret } from 'otpauth'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../src/database/database.ts'
+import { nameConstraint } from '../src/database/errors.ts'
 import { migrate } from '../src/database/migrate.ts'
 import { readableQueueColumns, readColumns, withheldColumns } from '../src/database/read-columns.ts'
 import { tableRules } from '../src/database/table-rules.ts'
@@ -98,7 +99,7 @@ test.each([
 test('the app role can revoke a key but never undo a revocation', async () => {
   for (const revokedAt of ['null', `now() + interval '1 year'`]) {
     await expect(
-      harness.pool.query(`update api_keys set revoked_at = ${revokedAt} where id = $1`, [keyId]),
+      named(harness.pool.query(`update api_keys set revoked_at = ${revokedAt} where id = $1`, [keyId])),
     ).rejects.toMatchObject({ constraint: 'keys_are_never_revived' })
   }
 })
@@ -108,7 +109,7 @@ test('the app role can let a key expire earlier but never later', async () => {
   await expire(`now() + interval '2 days'`)
   await expire(`now() + interval '1 day'`)
   for (const later of ['null', `now() + interval '3 days'`])
-    await expect(expire(later)).rejects.toMatchObject({ constraint: 'keys_are_never_revived' })
+    await expect(named(expire(later))).rejects.toMatchObject({ constraint: 'keys_are_never_revived' })
 })
 
 test('a temporary table cannot shadow the list of allowed transitions', async () => {
@@ -120,7 +121,7 @@ test('a temporary table cannot shadow the list of allowed transitions', async ()
     )
     await client.query(`insert into state_transitions values ('withdrawals', 'held', 'paid')`)
     await expect(
-      client.query(`update withdrawals set status = 'paid', due_at = null where id = $1`, [withdrawalId]),
+      named(client.query(`update withdrawals set status = 'paid', due_at = null where id = $1`, [withdrawalId])),
     ).rejects.toMatchObject({ constraint: 'only_listed_transitions' })
   } finally {
     await client.query('rollback')
@@ -130,7 +131,7 @@ test('a temporary table cannot shadow the list of allowed transitions', async ()
 
 test.each<['withdrawal_intents' | 'withdrawals', string]>([
   ['withdrawal_intents', `account = decode(repeat('00', 40), 'hex')`],
-  ['withdrawal_intents', `expires_at = expires_at + interval '1 day'`],
+  ['withdrawal_intents', `expires_at = 'infinity'`],
   ['withdrawal_intents', 'gross_amount = gross_amount + 1, net_amount = net_amount + 1'],
   ['withdrawals', `withdrawal_intent_id = 'wi_other'`],
   ['withdrawals', 'balance_after = balance_after + 1'],
@@ -396,12 +397,20 @@ test('the app role can analyze tables after a large import, although only the ow
   expect(await tuples()).toBe(1)
 })
 
+/** These connections are not the program's, which name the constraint in an error of Citus. */
+async function named<T>(result: Promise<T>): Promise<T> {
+  return await result.catch(error => {
+    nameConstraint(error)
+    throw error
+  })
+}
+
 async function asOwner(statements: string): Promise<void> {
   const { host, owner, database } = harness
   const client = new pg.Client({ host, user: owner, database })
   await client.connect()
   try {
-    await client.query(statements)
+    await named(client.query(statements))
   } finally {
     await client.end()
   }

@@ -373,7 +373,7 @@ describe.each(['not sealed', 'sealed'])('books that are %s', state => {
     const { createdAt } = await harness.db
       .selectFrom('withdrawals')
       .select('createdAt')
-      .where('id', '=', life.paid)
+      .where('id', '=', life.paid ?? '')
       .executeTakeFirstOrThrow()
     const daysLater = (days: number) => new Date(createdAt.getTime() + days * 86_400_000)
     const moved = await afterTampering(

@@ -10,6 +10,7 @@ import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import type { Tasks } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
+import { scopeOfTests } from '../harness/lanes.ts'
 import { goodAccount } from '../harness/samples.ts'
 import { claimingAt } from '../payouts/claims.ts'
 import { deliveryOf, startReceiver } from '../servers/receiver.ts'
@@ -33,7 +34,8 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   }
   const work = async () => {
     const tasks: Partial<Tasks> = { ...payRunTasks, ...closingTasks, ...withdrawalTasks, ...memberImportTasks }
-    for (const task of Object.values(tasks)) await task({ db, now: clock.now, log: pino({ level: 'silent' }) })
+    const run = { db, now: clock.now, log: pino({ level: 'silent' }), scope: scopeOfTests(partnerId) }
+    for (const task of Object.values(tasks)) await task(run)
   }
   const { lastEventId: start } = (await call('GET', '/v1/events?from=now')).body
 

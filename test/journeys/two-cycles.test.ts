@@ -9,6 +9,7 @@ import { verify } from '../../src/verification/verify.ts'
 import type { Tasks } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
+import { scopeOfTests } from '../harness/lanes.ts'
 import { goodAccount } from '../harness/samples.ts'
 
 let harness: Harness
@@ -27,8 +28,9 @@ test('two pay cycles, from the first pay run to the second settlement, account f
   const call = (method: string, path: string, options = {}) => harness.call(method, path, { key, ...options })
   const bank = simulatedBank({ db, now: clock.now })
   const tasks: Partial<Tasks> = { ...payRunTasks, ...closingTasks, ...payoutTasks([bank]) }
+  const run = { db, now: clock.now, log: pino({ level: 'silent' }), scope: scopeOfTests(mine.partner.id) }
   const work = async () => {
-    for (const task of Object.values(tasks)) await task({ db, now: clock.now, log: pino({ level: 'silent' }) })
+    for (const task of Object.values(tasks)) await task(run)
   }
 
   const invite = async (name: string, tier: string, accountDetails: object = goodAccount) => {
@@ -97,7 +99,7 @@ test('two pay cycles, from the first pay run to the second settlement, account f
 
   // Midnight in London: the worker closes March and opens April. The return arrives afterwards.
   clock.set(new Date('2026-03-31T23:00:00Z'))
-  await closingTasks['close-pay-cycles']({ db, now: clock.now, log: pino({ level: 'silent' }) })
+  await closingTasks['close-pay-cycles'](run)
   const [april, closed] = await cycles()
   expect([closed.id, closed.status, april.startDate]).toEqual([march.id, 'Closed', '2026-04-01'])
   clock.advance({ minutes: 10 })

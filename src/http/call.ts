@@ -19,11 +19,25 @@ export abstract class BaseCall<Context, Facts extends CallFacts = CallFacts>
   implements Call<unknown, unknown, unknown, Context>
 {
   readonly context: Context
+  readonly params: unknown
+  readonly query: unknown
+  readonly body: unknown
+  readonly headers: CallFacts['headers']
+  readonly receivedAt: Date
+  readonly clockOffsetMs: number
+  readonly user: SignedIn | undefined
   protected readonly facts: Facts
 
   constructor(context: Context, facts: Facts) {
     this.context = context
     this.facts = facts
+    this.params = facts.params
+    this.query = facts.query
+    this.body = facts.body
+    this.headers = facts.headers
+    this.receivedAt = facts.receivedAt
+    this.clockOffsetMs = facts.clockOffsetMs
+    this.user = facts.user
   }
 
   abstract get actor(): auditLog.Actor
@@ -31,37 +45,12 @@ export abstract class BaseCall<Context, Facts extends CallFacts = CallFacts>
   abstract get ownOrigin(): string
   abstract get signal(): AbortSignal
 
-  get params(): unknown {
-    return this.facts.params
-  }
-
-  get query(): unknown {
-    return this.facts.query
-  }
-
-  get body(): unknown {
-    return this.facts.body
-  }
-
   get file(): UploadedFile {
-    const { body } = this.facts
-    return known(body instanceof UploadedFile ? body : undefined, 'files')
-  }
-
-  get headers(): CallFacts['headers'] {
-    return this.facts.headers
+    return known(this.body instanceof UploadedFile ? this.body : undefined, 'files')
   }
 
   get now(): Date {
     return this.facts.now
-  }
-
-  get receivedAt(): Date {
-    return this.facts.receivedAt
-  }
-
-  get clockOffsetMs(): number {
-    return this.facts.clockOffsetMs
   }
 
   get partner(): Partner {
@@ -74,10 +63,6 @@ export abstract class BaseCall<Context, Facts extends CallFacts = CallFacts>
 
   get memberSession(): MemberSession {
     return known(this.facts.memberSession, 'member sessions')
-  }
-
-  get user(): SignedIn | undefined {
-    return this.facts.user
   }
 
   get signedIn(): SignedIn {

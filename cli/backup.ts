@@ -120,19 +120,9 @@ backupCommand
     })
   })
 
-function shown({
-  id,
-  systemIdentifier,
-  startedAt,
-  endedAt,
-  bytes,
-}: {
-  id: string
-  systemIdentifier: string
-  startedAt: string
-  endedAt: string
-  bytes: number
-}) {
+type ShownBackup = { id: string; systemIdentifier: string; startedAt: string; endedAt: string; bytes: number }
+
+function shown({ id, systemIdentifier, startedAt, endedAt, bytes }: ShownBackup) {
   return { id, server: systemIdentifier, started: startedAt, ended: endedAt, size: megabytes(bytes) }
 }
 

@@ -164,13 +164,9 @@ function requireClean(files: BundledFile[], settings: Settings): void {
   }
 }
 
-function contentsOf({
-  files,
-  missing,
-}: {
-  files: { name: string; holds: string; bytes: number }[]
-  missing: Missing[]
-}) {
+type Contents = { files: { name: string; holds: string; bytes: number }[]; missing: Missing[] }
+
+function contentsOf({ files, missing }: Contents) {
   const rows = files.map(({ name: file, bytes, holds: contents }) => ({ file, bytes, contents }))
   return [table(rows), ...missing.map(({ name, reason }) => `${name} is missing (${reason})`), ''].join('\n')
 }

@@ -238,8 +238,10 @@ async function otherKey({
   return { source, names: givenSettings(settings) }
 }
 
+type Copied = { from: string; to: string; hasChanged: boolean }
+
 function copiedInWords(
-  { from, to, hasChanged }: { from: string; to: string; hasChanged: boolean },
+  { from, to, hasChanged }: Copied,
   {
     to: { source, names },
     settings,

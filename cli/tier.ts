@@ -118,15 +118,10 @@ function optionOf({ kind, flags, help, choices = {}, bounds }: Term): Option {
   return kind === 'amount' ? option.argParser(minorUnits) : option.choices(Object.keys(choices))
 }
 
+type TermsAsked = { current: OperatorTier | undefined; currency: Currency | undefined; given: GivenTerms }
+
 /** The terms of the tier after the change. */
-function termsOf(
-  tierName: string,
-  {
-    current,
-    currency = current?.currency,
-    given,
-  }: { current: OperatorTier | undefined; currency: Currency | undefined; given: GivenTerms },
-): NewTierTerms {
+function termsOf(tierName: string, { current, currency = current?.currency, given }: TermsAsked): NewTierTerms {
   if (current !== undefined && currency !== current.currency)
     throw new Error(
       `The currency of the tier ${tierName} is ${current.currency} and cannot change; create another tier for ${currency}`,

@@ -24,6 +24,15 @@ import { webhooksSection } from './webhooks/openapi.ts'
 import { withdrawalBatches } from './withdrawals/batches.ts'
 import type { Tasks } from './worker/task.ts'
 
+type AppOptions = {
+  hasDocs?: boolean
+  fence?: Fence
+  rails?: readonly Rail[] | undefined
+  channels?: Channel[] | undefined
+  moveMsMax?: number | undefined
+  installation?: Installation | undefined
+}
+
 /**
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
@@ -43,14 +52,7 @@ export async function buildApp(
     // A move of a clock that takes longer is answered with 202, and continues.
     moveMsMax = 20_000,
     installation = { railsFile: '', publicUrl: '', isEmbedded: false, retention: defaultRetention, keyName: '' },
-  }: {
-    hasDocs?: boolean
-    fence?: Fence
-    rails?: readonly Rail[] | undefined
-    channels?: Channel[] | undefined
-    moveMsMax?: number | undefined
-    installation?: Installation | undefined
-  } = {},
+  }: AppOptions = {},
 ): Promise<App> {
   const app = createServer(context)
   const documents = serveDocuments(app, { webhooks: webhooksSection() })
@@ -90,15 +92,17 @@ export async function buildApp(
 }
 
 // Loaded on a sandbox only.
+type SandboxOptions = {
+  channels: Channel[] | undefined
+  moveMsMax: number
+  rails: readonly Rail[]
+  retention: Retention
+}
+
 async function registerSandbox(
   app: App,
   context: ApiContext,
-  {
-    channels,
-    moveMsMax,
-    rails,
-    retention,
-  }: { channels: Channel[] | undefined; moveMsMax: number; rails: readonly Rail[]; retention: Retention },
+  { channels, moveMsMax, rails, retention }: SandboxOptions,
 ): Promise<void> {
   const { ClockDriver, refuseProvoked, sandboxOperations } = await import('./sandbox/operations.ts')
   const tasks = await sandboxTasks(context, { channels, retention })

@@ -28,6 +28,16 @@ const restartAfterMs = { first: 500, max: 15_000 }
 /** `isWorking` is false while a runner has lost its queue and is being restarted. */
 export type Worker = { isWorking(): boolean; stop(): Promise<void> }
 
+type WorkerOptions = {
+  channels: Channel[]
+  sender: Sender
+  realNow: Clock
+  retention: Retention
+  notices?: Parameters<typeof noticeTasks> | undefined
+  isSandbox?: boolean
+  metrics?: ProcessMetrics | undefined
+}
+
 /**
  * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
  * concurrently.
@@ -43,23 +53,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
 export async function startWorker(
   context: TaskContext,
   pool: pg.Pool,
-  {
-    channels,
-    sender,
-    realNow,
-    retention,
-    notices,
-    isSandbox = false,
-    metrics,
-  }: {
-    channels: Channel[]
-    sender: Sender
-    realNow: Clock
-    retention: Retention
-    notices?: Parameters<typeof noticeTasks> | undefined
-    isSandbox?: boolean
-    metrics?: ProcessMetrics | undefined
-  },
+  { channels, sender, realNow, retention, notices, isSandbox = false, metrics }: WorkerOptions,
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
   const scoped = isSandbox || lanesOf(context.db) === 'partner' ? inEachScope : (tasks: Partial<Tasks>) => tasks

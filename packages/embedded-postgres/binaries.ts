@@ -39,6 +39,8 @@ export function findPackage(platform = `${process.platform}-${process.arch}`): B
   }
 }
 
+type BinaryOptions = { dataDir: string; user: ServerUser; onProgress?: (step: string) => void }
+
 /**
  * Makes PostgreSQL runnable by the server's user: in place if possible, otherwise as a copy in the data folder. The user may be
  * unable to enter the folder of node_modules, or node_modules may belong to another user.
@@ -46,11 +48,7 @@ export function findPackage(platform = `${process.platform}-${process.arch}`): B
  */
 export async function prepareBinaries(
   { folder, version }: BinariesPackage,
-  {
-    dataDir,
-    user,
-    onProgress = () => undefined,
-  }: { dataDir: string; user: ServerUser; onProgress?: (step: string) => void },
+  { dataDir, user, onProgress = () => undefined }: BinaryOptions,
 ): Promise<string> {
   const copy = join(dataDir, `binaries-${version}-${process.arch}`)
   // Later starts use the copy without checking the package. The copy was renamed only when it was complete.

@@ -30,6 +30,19 @@ export type EmbeddedPostgres = {
   stop(): Promise<void>
 }
 
+type StartOptions = {
+  names: Names
+  dataDir?: string
+  checkoutDir: string
+  mayCreate?: boolean
+  onCreate?: (dataDir: string) => void
+  settings?: Record<string, string>
+  wal?: WalCommands
+  onProgress?: (step: string) => void
+  onLost?: (reason: string) => void
+  onBack?: () => void
+}
+
 /**
  * Starts the embedded PostgreSQL, or joins the server that another process runs on the same folder. The server runs until the
  * last process that uses it stops or dies, even by kill -9. If the server dies, it is restarted.
@@ -52,18 +65,7 @@ export async function startEmbeddedPostgres({
   onLost = () => undefined,
   onBack = () => undefined,
   ...where
-}: {
-  names: Names
-  dataDir?: string
-  checkoutDir: string
-  mayCreate?: boolean
-  onCreate?: (dataDir: string) => void
-  settings?: Record<string, string>
-  wal?: WalCommands
-  onProgress?: (step: string) => void
-  onLost?: (reason: string) => void
-  onBack?: () => void
-}): Promise<EmbeddedPostgres> {
+}: StartOptions): Promise<EmbeddedPostgres> {
   const cluster = await prepareCluster({ ...where, onProgress })
   const isRestoring = wal?.restore !== undefined
   const archives = wal?.archive !== undefined || (!isRestoring && isArchived(cluster))

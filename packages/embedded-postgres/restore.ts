@@ -36,6 +36,14 @@ const limits = {
   killMsMax: 10_000,
 }
 
+type RestoreOptions = {
+  names: Names
+  dataDir?: string
+  checkoutDir: string
+  beside?: boolean
+  fill: (folder: string) => Promise<void>
+}
+
 /**
  * Puts the files of a backup where a server can recover them.
  * @param options.dataDir the folder that the operator configured; see `startEmbeddedPostgres`
@@ -43,17 +51,7 @@ const limits = {
  * @param options.fill writes the files of the backup into an empty folder, and syncs them
  * @throws EmbeddedPostgresProblem if the configured folder has a database, unless `beside`
  */
-export async function beginRestore({
-  beside = false,
-  fill,
-  ...where
-}: {
-  names: Names
-  dataDir?: string
-  checkoutDir: string
-  beside?: boolean
-  fill: (folder: string) => Promise<void>
-}): Promise<Restoring> {
+export async function beginRestore({ beside = false, fill, ...where }: RestoreOptions): Promise<Restoring> {
   const pgdataName = `postgres-${findPackage().major}`
   const { dataDir, user } = await chooseDataDir(where, pgdataName)
   const pgdata = join(dataDir, pgdataName)

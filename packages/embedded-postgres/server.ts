@@ -91,6 +91,14 @@ async function shutDown(cluster: Cluster): Promise<void> {
   for (let tries = 0; signal(pid, 0) && tries < 100; tries++) await pause(2)
 }
 
+type Joining = {
+  lease: Lease
+  settings: Record<string, string>
+  isRestoring?: boolean
+  leaving: AbortSignal
+  onProgress: (step: string) => void
+}
+
 /**
  * Joins the running server, or starts it.
  * @param leaving aborts a long wait
@@ -100,19 +108,7 @@ async function shutDown(cluster: Cluster): Promise<void> {
  */
 export async function joinOrStart(
   cluster: Cluster,
-  {
-    lease,
-    settings,
-    isRestoring = false,
-    leaving,
-    onProgress,
-  }: {
-    lease: Lease
-    settings: Record<string, string>
-    isRestoring?: boolean
-    leaving: AbortSignal
-    onProgress: (step: string) => void
-  },
+  { lease, settings, isRestoring = false, leaving, onProgress }: Joining,
 ): Promise<pg.Client> {
   // The recovery of a day's WAL can take an hour.
   const busyMsMax = isRestoring ? Number.POSITIVE_INFINITY : limits.busyMsMax

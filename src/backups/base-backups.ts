@@ -35,18 +35,15 @@ const Description = Type.Object({
 
 export type BaseBackup = Static<typeof Description> & { folder: string }
 
+type BackupSource = { connection: Connection; pgdata: string; postgresMajor: number; now: () => Date }
+
 /**
  * Takes a base backup while the server runs, and waits until the WAL that it needs is archived.
  * @throws Error with a sentence for the operator; then nothing of it counts
  */
 export async function takeBaseBackup(
   target: BackupTarget,
-  {
-    connection,
-    pgdata,
-    postgresMajor,
-    now,
-  }: { connection: Connection; pgdata: string; postgresMajor: number; now: () => Date },
+  { connection, pgdata, postgresMajor, now }: BackupSource,
 ): Promise<BaseBackup> {
   const systemIdentifier = await readSystemIdentifier(pgdata)
   const parent = path.join(folderOf(target, systemIdentifier), 'base')

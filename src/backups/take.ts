@@ -6,6 +6,13 @@ import { type Expired, expireBackups } from './expiry.ts'
 import { requireBackupTarget } from './target.ts'
 import { readSystemIdentifier } from './wal-archive.ts'
 
+type Taking = {
+  embedded: Pick<EmbeddedPostgres, 'superuserConnection' | 'pgdata'> | undefined
+  now: Clock
+  onStep: (step: string) => void
+  record: (at: string) => Promise<void>
+}
+
 /**
  * Takes a base backup of the embedded server and deletes those that are no longer kept.
  * @param options.record records the backup, with the instant at which it began
@@ -13,17 +20,7 @@ import { readSystemIdentifier } from './wal-archive.ts'
  */
 export async function takeBackup(
   settings: Settings,
-  {
-    embedded,
-    now,
-    onStep,
-    record,
-  }: {
-    embedded: Pick<EmbeddedPostgres, 'superuserConnection' | 'pgdata'> | undefined
-    now: Clock
-    onStep: (step: string) => void
-    record: (at: string) => Promise<void>
-  },
+  { embedded, now, onStep, record }: Taking,
 ): Promise<{ backup: BaseBackup; expired: Expired }> {
   const target = requireBackupTarget(settings)
   if (embedded === undefined) throw new Error('Only the embedded PostgreSQL is backed up by Midmonth')

@@ -19,6 +19,8 @@ export type Timeline = {
 // Of PostgreSQL's segments, unless initdb was told otherwise.
 const segmentBytes = 16n * 1024n * 1024n
 
+type Choice = { backups: readonly BaseBackup[]; wanted: number | undefined; identities: readonly string[] }
+
 /**
  * Chooses the timeline that a restore follows.
  * @param options.backups of one server
@@ -27,11 +29,7 @@ const segmentBytes = 16n * 1024n * 1024n
  */
 export async function chooseTimeline(
   archive: readonly Archived[],
-  {
-    backups,
-    wanted,
-    identities,
-  }: { backups: readonly BaseBackup[]; wanted: number | undefined; identities: readonly string[] },
+  { backups, wanted, identities }: Choice,
 ): Promise<Timeline> {
   const all = await readTimelines(archive, identities)
   const latest = all.toSorted((a, b) => a.archivedAt.getTime() - b.archivedAt.getTime()).at(-1)

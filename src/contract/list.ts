@@ -57,16 +57,10 @@ export function nextQuery(kind: IdKind, of: string) {
   return { after: Type.Optional(Id(kind, description)), take: pageQuery.take }
 }
 
+type PageAsked = { skip?: number; after?: string; before?: string }
+
 /** @throws Problem `QueryValidation` if the query asks for two pages */
-export function cursorOf({
-  skip,
-  after,
-  before,
-}: {
-  skip?: number
-  after?: string
-  before?: string
-}): Cursor | undefined {
+export function cursorOf({ skip, after, before }: PageAsked): Cursor | undefined {
   if (after !== undefined && before !== undefined) {
     throw problem('QueryValidation', 'before cannot be combined with after; send one of them', { path: 'before' })
   }

@@ -161,16 +161,10 @@ function faultsOf({ unreachable, misplaced, prepared }: Cluster): Finds {
   ]
 }
 
+type BackupFacts = { mode: Mode; lastBackupAt: Date | null; now: Date }
+
 /** The warning about the backups of a live installation; undefined if the last backup is recent. */
-export function backupOverdue({
-  mode,
-  lastBackupAt,
-  now,
-}: {
-  mode: Mode
-  lastBackupAt: Date | null
-  now: Date
-}): string | undefined {
+export function backupOverdue({ mode, lastBackupAt, now }: BackupFacts): string | undefined {
   if (mode !== 'live') return undefined
   if (lastBackupAt === null) return 'No backup has been recorded'
   if (now.getTime() - lastBackupAt.getTime() <= limits.backupAgeMsMax) return undefined

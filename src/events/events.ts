@@ -47,6 +47,16 @@ export function emitSql(all: NewEvent[]) {
       as new (partner_id, id, type, resource_id, sequence, created_at, data) ${home}`
 }
 
+type FirstEvents<T extends EventType> = {
+  partnerId: string
+  type: T
+  made: ReturnType<typeof sql>
+  resourceId: ReturnType<typeof sql>
+  data: { [Field in keyof EventData<T>]: RawBuilder<EventData<T>[Field]> }
+  countMax: number
+  now: Date
+}
+
 /**
  * SQL of the `with` steps `feed` and `emitted`: inserts the first event of each resource that the same statement creates, for
  * thousands of resources. Also numbers the events under the lock of the partner's feed. The lock is held until the commit, so
@@ -63,15 +73,7 @@ export function emitFirstSql<T extends EventType>({
   data,
   countMax,
   now,
-}: {
-  partnerId: string
-  type: T
-  made: ReturnType<typeof sql>
-  resourceId: ReturnType<typeof sql>
-  data: { [Field in keyof EventData<T>]: RawBuilder<EventData<T>[Field]> }
-  countMax: number
-  now: Date
-}) {
+}: FirstEvents<T>) {
   const ids = Array.from({ length: countMax }, () => newId('event', now))
   const fields = Object.entries<RawBuilder<unknown>>(data).map(([name, value]) => sql`${sql.lit(name)}, ${value}`)
   return sql`

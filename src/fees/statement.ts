@@ -99,19 +99,15 @@ export async function listLines(db: Reader, { partnerId, from, to }: Span): Prom
   return rows
 }
 
+type FeeRows = { ofWithdrawals: RawBuilder<unknown>; ofTransfers: RawBuilder<unknown> }
+
 /**
  * SQL for fees by partner, day (by the partner's time zone), tier and currency: charges from the withdrawals, and their later changes
  * from the books.
  * @param ofWithdrawals which withdrawals `w`
  * @param ofTransfers which transfers `t`
  */
-export function feesByDay({
-  ofWithdrawals,
-  ofTransfers,
-}: {
-  ofWithdrawals: RawBuilder<unknown>
-  ofTransfers: RawBuilder<unknown>
-}) {
+export function feesByDay({ ofWithdrawals, ofTransfers }: FeeRows) {
   return sql`
     select partner_id, day, tier, currency,
            count(distinct movement_id) filter (where not is_back)::integer as withdrawals,

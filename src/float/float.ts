@@ -134,18 +134,15 @@ export async function cover(tx: Tx, movement: Movement): Promise<Moved> {
   })
 }
 
+type Cost = { partnerId: string; amount: Money; exceptionId: string | null; now: Date }
+
 /**
  * Books money that has left the float at the operator's cost. The float lacks the amount until the operator covers it.
  * @param cost.exceptionId the exception that the decision is about, which is booked only once; null if there is none
  */
 export async function bearCost(
   tx: Tx,
-  {
-    partnerId,
-    amount: money,
-    exceptionId,
-    now,
-  }: { partnerId: string; amount: Money; exceptionId: string | null; now: Date },
+  { partnerId, amount: money, exceptionId, now }: Cost,
 ): Promise<{ movementId: string }> {
   await lockPartner(tx, partnerId)
   await requireTier(tx, { partnerId, currency: money.currency })
@@ -189,18 +186,13 @@ export async function keepDeducted(
   return await postCharge(tx, { partnerId, transfer: { debit: 'float', credit: 'written_off', ...money }, now })
 }
 
-async function postCharge(
-  tx: Tx,
-  {
-    partnerId,
-    transfer,
-    now,
-  }: {
-    partnerId: string
-    transfer: Money & { debit: 'written_off' | 'float'; credit: 'written_off' | 'float' }
-    now: Date
-  },
-): Promise<{ movementId: string }> {
+type Charge = {
+  partnerId: string
+  transfer: Money & { debit: 'written_off' | 'float'; credit: 'written_off' | 'float' }
+  now: Date
+}
+
+async function postCharge(tx: Tx, { partnerId, transfer, now }: Charge): Promise<{ movementId: string }> {
   const movementId = newId('floatMovement', now)
   await ledger.post(tx, { partnerId, movementId, reason: 'float.charged', transfers: [transfer], now })
   await updateLowAlert(tx, { partnerId, currency: transfer.currency, now })

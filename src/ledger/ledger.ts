@@ -220,6 +220,8 @@ export const movesFloat = sql`(t.debit in ('float', 'payouts_pending') or t.cred
 export const floatChange = changeOf({ plus: 'debit', account: 'float' })
 export const pendingChange = changeOf({ plus: 'credit', account: 'payouts_pending' })
 
+type FloatInSql = { partnerId: RawBuilder<unknown>; currency: RawBuilder<unknown>; rows?: { partnerId: string }[] }
+
 /**
  * SQL for one row `(float, pending)`: the balance of a partner's float in a currency, and the part on its way to members. Both
  * are the total plus the changes that are not folded into the total yet: with a single row, every withdrawal of the partner
@@ -227,15 +229,7 @@ export const pendingChange = changeOf({ plus: 'credit', account: 'payouts_pendin
  * @param of SQL of the partner's id and of the currency
  * @param of.rows the rows of the batch whose statement contains this SQL
  */
-export function floatSums({
-  partnerId,
-  currency,
-  rows = [],
-}: {
-  partnerId: RawBuilder<unknown>
-  currency: RawBuilder<unknown>
-  rows?: { partnerId: string }[]
-}) {
+export function floatSums({ partnerId, currency, rows = [] }: FloatInSql) {
   return cachedSql<{ float: bigint; pending: bigint }>`
     select (coalesce(total.float_balance, 0) + changes.float)::bigint as float,
            (coalesce(total.pending_balance, 0) + changes.pending)::bigint as pending
@@ -247,15 +241,12 @@ export function floatSums({
              on total.partner_id = ${partnerId} and total.currency = ${currency} ${onOnePartner('total', rows)}`
 }
 
+type MemberInCycle = { partnerId: string; memberId: string; currency: Currency; payCycleId: string }
+
 /** A member's available balance in the open pay cycle. The caller has locked the member. */
 export async function availableOf(
   tx: Tx,
-  {
-    partnerId,
-    memberId,
-    currency,
-    payCycleId,
-  }: { partnerId: string; memberId: string; currency: Currency; payCycleId: string },
+  { partnerId, memberId, currency, payCycleId }: MemberInCycle,
 ): Promise<bigint> {
   const { rows } = await sql<{ available: bigint }>`
     select available from ledger_balances
@@ -320,14 +311,10 @@ export async function sumFloatsAt(
   return rows.map(({ sum }) => sum)
 }
 
+type CostsInSql = { partnerId: RawBuilder<unknown>; currency: RawBuilder<unknown> }
+
 /** SQL for the costs that the operator bears in a partner's float and has not covered. Such transfers are few and have an index. */
-export function operatorCosts({
-  partnerId,
-  currency,
-}: {
-  partnerId: RawBuilder<unknown>
-  currency: RawBuilder<unknown>
-}) {
+export function operatorCosts({ partnerId, currency }: CostsInSql) {
   return sql<bigint>`
     (select coalesce(sum(case when t.debit = 'operator_costs' then t.amount else -t.amount end), 0)::bigint
        from ledger_transfers t

@@ -42,6 +42,8 @@ export async function lockAll(
   return new Set(members.filter(({ instructedAt }) => instructedAt > since).map(({ id }) => id))
 }
 
+type Deciding = { partner: PartnerRules; commands: MemberCommand[]; areIndependent?: boolean; now: Date }
+
 /**
  * Decides commands in order; each sees the effect of those before it. Writes nothing. Lock the members first if `writeAll` is to
  * write the changes.
@@ -49,12 +51,7 @@ export async function lockAll(
  */
 export async function decideAll(
   tx: Tx,
-  {
-    partner,
-    commands,
-    areIndependent = false,
-    now,
-  }: { partner: PartnerRules; commands: MemberCommand[]; areIndependent?: boolean; now: Date },
+  { partner, commands, areIndependent = false, now }: Deciding,
 ): Promise<(Change | Problem)[]> {
   const state = await loadState(tx, { partner, commands, now })
   return await mapInSlices(commands, command => {

@@ -132,19 +132,15 @@ export async function countByTier(
   return counts
 }
 
+type AvailablePage = { partnerId: string; tier: string; payCycleId: string | undefined; after: string; take: number }
+
 /**
  * The balances of the active members of a tier that are available in the open pay cycle, in the order of the members' ids.
  * @param after an id: only later ones
  */
 export async function listAvailable(
   db: Reader,
-  {
-    partnerId,
-    tier,
-    payCycleId,
-    after,
-    take,
-  }: { partnerId: string; tier: string; payCycleId: string | undefined; after: string; take: number },
+  { partnerId, tier, payCycleId, after, take }: AvailablePage,
 ): Promise<{ memberId: string; available: bigint }[]> {
   const { rows } = await sql<{ memberId: string; available: bigint }>`
     select m.id as member_id, coalesce(b.available, 0)::bigint as available

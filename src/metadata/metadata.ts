@@ -32,17 +32,13 @@ export async function find(db: Reader, asked: { partnerId: string; resourceId: s
   return (await findAll(db, [asked])).get(asked.resourceId) ?? {}
 }
 
+type ResourceInSql = { partnerId: string; resourceId: RawBuilder<unknown> }
+
 /**
  * SQL of the metadata of an object, for the statement that reads the object.
  * @param resourceId SQL of the object's id
  */
-export function metadataOf({
-  partnerId,
-  resourceId,
-}: {
-  partnerId: string
-  resourceId: RawBuilder<unknown>
-}): RawBuilder<Metadata> {
+export function metadataOf({ partnerId, resourceId }: ResourceInSql): RawBuilder<Metadata> {
   return sql<Metadata>`
     coalesce((select json_object_agg(own.key, own.value order by own.position) from metadata own
                where own.partner_id = ${partnerId} and own.resource_id = ${resourceId}), '{}')`

@@ -134,15 +134,12 @@ async function isBehindFeed(db: Reader, partnerId: string): Promise<boolean> {
 
 type TotalsRow = Totals & { currency: Currency; period: string }
 
+type PeriodsAsked = { partnerId: string; currency?: Currency; kind: 'day' | 'cycle'; periods: string[] }
+
 /** The totals of some periods, in all currencies or in one. */
 export async function ofPeriods(
   db: Reader,
-  {
-    partnerId,
-    currency,
-    kind,
-    periods,
-  }: { partnerId: string; currency?: Currency; kind: 'day' | 'cycle'; periods: string[] },
+  { partnerId, currency, kind, periods }: PeriodsAsked,
 ): Promise<TotalsRow[]> {
   return await select(
     db,

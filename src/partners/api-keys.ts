@@ -38,6 +38,8 @@ export function modeOf(secret: string): Mode | undefined {
   return secret.startsWith(prefixes.live) ? 'live' : 'sandbox'
 }
 
+type NewKey = { partnerId: string; mode: Mode; scopes: readonly Scope[]; expiresAt: Date | null; now: Date }
+
 /**
  * Creates a key for a partner. The secret is returned only here; the database stores its SHA-256.
  * @param expiresAt null for a key that is valid until it is revoked
@@ -45,13 +47,7 @@ export function modeOf(secret: string): Mode | undefined {
  */
 export async function createKey(
   tx: Tx,
-  {
-    partnerId,
-    mode,
-    scopes: granted,
-    expiresAt,
-    now,
-  }: { partnerId: string; mode: Mode; scopes: readonly Scope[]; expiresAt: Date | null; now: Date },
+  { partnerId, mode, scopes: granted, expiresAt, now }: NewKey,
 ): Promise<{ key: ApiKey; secret: string }> {
   const { rows } = await sql`
     select from api_keys

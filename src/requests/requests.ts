@@ -27,19 +27,13 @@ export type RequestFilter = {
   to?: Date
 }
 
+type RequestPage = { partnerId: string; filter: RequestFilter; take: number; cursor: Cursor | undefined }
+
 /**
  * The requests of a partner in the log, newest first.
  * @throws Problem `NotFound` if the cursor is unknown or another partner's
  */
-export async function list(
-  db: Reader,
-  {
-    partnerId,
-    filter,
-    take,
-    cursor,
-  }: { partnerId: string; filter: RequestFilter; take: number; cursor: Cursor | undefined },
-): Promise<LoggedRequest[]> {
+export async function list(db: Reader, { partnerId, filter, take, cursor }: RequestPage): Promise<LoggedRequest[]> {
   await requireKnown(db, 'request_log', { partnerId, cursor })
   const { status, requestId, errorCode, from, to, ...equal } = filter
   const conditions = [

@@ -25,21 +25,15 @@ export type SettlementLine = {
 /** An error in a settlement; `field` is the field of the line, if the error concerns one. */
 export type LineFault = { at: number; field?: 'memberId' | 'amount' | 'currency'; message: string }
 
+type LineContext = { deductions: Deduction[]; currencyOf: ReadonlyMap<string, Currency>; totals: Map<Currency, bigint> }
+
 /**
  * Returns a function that checks the lines of a settlement one by one. If any line has an error, nothing may be booked.
  * @param deductions the deductions of all members whose lines are checked
  * @param currencyOf the current currency of each of the partner's members
  * @param totals the sums so far, per currency; each checked line is added
  */
-export function lineCheck({
-  deductions,
-  currencyOf,
-  totals,
-}: {
-  deductions: Deduction[]
-  currencyOf: ReadonlyMap<string, Currency>
-  totals: Map<Currency, bigint>
-}): (line: Taken) => LineFault[] {
+export function lineCheck({ deductions, currencyOf, totals }: LineContext): (line: Taken) => LineFault[] {
   const deducted = new Map(deductions.map(deduction => [keyOf(deduction), deduction.amount]))
   const withDeduction = new Set(deductions.map(deduction => deduction.memberId))
   const seen = new Set<string>()
@@ -108,6 +102,8 @@ function lineOf(
   return { memberId, currency, deducted, taken, outcome, carried: missing - writtenOff, writtenOff }
 }
 
+type TransferContext = { settledCycleId: string; openCycleId: string; takenTo: 'float' | 'payroll_receivable' }
+
 /**
  * Returns the transfers of a line: they bring the member's earned pay of the settled cycle to zero, and carry the rest to the
  * open cycle.
@@ -115,11 +111,7 @@ function lineOf(
  */
 export function transfersOf(
   { memberId, currency, taken, carried, writtenOff }: SettlementLine,
-  {
-    settledCycleId,
-    openCycleId,
-    takenTo,
-  }: { settledCycleId: string; openCycleId: string; takenTo: 'float' | 'payroll_receivable' },
+  { settledCycleId, openCycleId, takenTo }: TransferContext,
 ): Transfer[] {
   const about = { currency, memberId }
   const settled = { ...about, payCycleId: settledCycleId }

@@ -268,26 +268,17 @@ function withMembers(
   })
 }
 
-async function book(
-  tx: Tx,
-  {
-    partnerId,
-    cycle,
-    next,
-    lines,
-    withFees,
-    reportsArrivals,
-    now,
-  }: {
-    partnerId: string
-    cycle: payCycles.PayCycle
-    next: payCycles.PayCycle
-    lines: SettlementLine[]
-    withFees: string[]
-    reportsArrivals: ReportsArrivals
-    now: Date
-  },
-): Promise<void> {
+type Booking = {
+  partnerId: string
+  cycle: payCycles.PayCycle
+  next: payCycles.PayCycle
+  lines: SettlementLine[]
+  withFees: string[]
+  reportsArrivals: ReportsArrivals
+  now: Date
+}
+
+async function book(tx: Tx, { partnerId, cycle, next, lines, withFees, reportsArrivals, now }: Booking): Promise<void> {
   const column = <K extends keyof SettlementLine>(name: K) => lines.map(line => line[name])
   const memberIds = column('memberId')
   await lockMembers(tx, { partnerId, memberIds: [...memberIds, ...withFees] })

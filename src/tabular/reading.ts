@@ -49,6 +49,12 @@ export type LineFormat<Columns, Line> = {
   readLine(row: number, cells: Cell[], columns: Columns): Line | string
 }
 
+type LineHandlers<Line> = {
+  signal: AbortSignal
+  onLines: (lines: Line[]) => Promise<void> | void
+  onFault: (row: number, message: string) => void
+}
+
 /**
  * Reads the lines of a file in a worker thread, as `readSheet`.
  * @param onLines receives the readable lines in batches
@@ -58,15 +64,7 @@ export type LineFormat<Columns, Line> = {
 export async function readLines<Columns, Line>(
   file: SheetFile,
   { linesMax, tooManyLines, readHeader, readLine }: LineFormat<Columns, Line>,
-  {
-    signal,
-    onLines,
-    onFault,
-  }: {
-    signal: AbortSignal
-    onLines: (lines: Line[]) => Promise<void> | void
-    onFault: (row: number, message: string) => void
-  },
+  { signal, onLines, onFault }: LineHandlers<Line>,
 ): Promise<number> {
   let columns: Columns | undefined
   let count = 0

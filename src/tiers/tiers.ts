@@ -69,21 +69,14 @@ export async function listVersions(
   return await (version === undefined ? versions : versions.where('v.version', '=', version)).execute()
 }
 
+type NewTerms = { partnerId: string; name: string; currency: Currency; terms: TierTerms; now: Date }
+
 /**
  * Creates a tier, or adds a version with new terms to an existing one. New intents use the new version at once; existing
  * intents and withdrawals keep theirs. Unchanged terms create no version.
  * @throws Problem `Conflict` if the terms are invalid or the currency would change
  */
-export async function setTier(
-  tx: Tx,
-  {
-    partnerId,
-    name,
-    currency,
-    terms,
-    now,
-  }: { partnerId: string; name: string; currency: Currency; terms: TierTerms; now: Date },
-): Promise<Tier> {
+export async function setTier(tx: Tx, { partnerId, name, currency, terms, now }: NewTerms): Promise<Tier> {
   const fault = termsFault(terms)
   if (fault !== undefined) throw problem('Conflict', fault)
   await tx

@@ -68,17 +68,9 @@ export function requireGoodPassword(password: string, { email, name }: Pick<User
 
 const argon2id = promisify(argon2)
 
-async function hash({
-  password,
-  salt,
-  ...parameters
-}: {
-  password: string
-  salt: Buffer
-  memory: number
-  passes: number
-  parallelism: number
-}): Promise<Buffer> {
+type HashParameters = { password: string; salt: Buffer; memory: number; passes: number; parallelism: number }
+
+async function hash({ password, salt, ...parameters }: HashParameters): Promise<Buffer> {
   // One password can be typed as different sequences of code points.
   const message = Buffer.from(password.normalize('NFKC'))
   return await argon2id('argon2id', { message, nonce: salt, tagLength, ...parameters })

@@ -153,6 +153,8 @@ const partnersOfTransfers = (db: Reader) =>
        union all
       select (select min(t.partner_id) from ledger_transfers t where t.partner_id > named.id) from named where named.id is not null`
 
+type UnsealedOf = { partnerId?: string; detachedUntil: Date | null; ignoresTimes?: boolean }
+
 /**
  * The spans of the transfers that no seal covers. Partners whose seals are from the same month are read together. Movements of the time
  * whose transfers are detached are in no span.
@@ -160,11 +162,7 @@ const partnersOfTransfers = (db: Reader) =>
  */
 export async function unsealedSpans(
   db: Reader,
-  {
-    partnerId,
-    detachedUntil,
-    ignoresTimes = false,
-  }: { partnerId?: string; detachedUntil: Date | null; ignoresTimes?: boolean },
+  { partnerId, detachedUntil, ignoresTimes = false }: UnsealedOf,
 ): Promise<Span[]> {
   const { rows } = await sql<Omit<Span, 'to'>>`
     with ${lanesOf(db) === 'partner' ? sql`` : sql`recursive`} named as (${partnersOfTransfers(db)}), newest as (

@@ -173,22 +173,15 @@ async function countWithdrawals<A extends FactsQuery>(
 }
 
 // Field by field: this runs for every withdrawal, and copying the rest of a row costs as much as everything else here.
-function toFacts(
-  row: FactsRow,
-  {
-    hasRail,
-    accountRefusal,
-    account,
-    free,
-    count,
-  }: {
-    hasRail: boolean
-    accountRefusal: Banks['accountRefusal']
-    account: BankAccount | null
-    free: bigint | undefined
-    count: Count | undefined
-  },
-): Facts {
+type FactsBeside = {
+  hasRail: boolean
+  accountRefusal: Banks['accountRefusal']
+  account: BankAccount | null
+  free: bigint | undefined
+  count: Count | undefined
+}
+
+function toFacts(row: FactsRow, { hasRail, accountRefusal, account, free, count }: FactsBeside): Facts {
   const { paused, floor, payCycleId } = row
   const float = floor === null || free === undefined ? null : { floor, free, isAlerted: row.isAlerted }
   if (row.memberId === null) return { hasRail, paused, float, payCycleId, member: null }

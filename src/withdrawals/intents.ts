@@ -97,16 +97,12 @@ function quote(facts: Facts, { partner, memberId, amount, now }: NewIntent): Int
   }
 }
 
-async function insertAll(
-  db: Reader,
-  {
-    created,
-    records,
-  }: {
-    created: { partnerId: string; intent: Intent; account: Buffer | null | undefined }[]
-    records: idempotency.KeyRecord[]
-  },
-): Promise<void> {
+type NewIntents = {
+  created: { partnerId: string; intent: Intent; account: Buffer | null | undefined }[]
+  records: idempotency.KeyRecord[]
+}
+
+async function insertAll(db: Reader, { created, records }: NewIntents): Promise<void> {
   const of = <T>(value: (intent: Intent) => T) => created.map(({ intent }) => value(intent))
   const emitted = created.map(({ partnerId, intent }) =>
     eventOf('created', { partnerId, intent, now: intent.createdAt }),

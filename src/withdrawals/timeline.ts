@@ -21,20 +21,14 @@ const limits = {
 /** What the reader of a timeline may see besides the steps. */
 export type Sight = { requests: boolean; deliveries: boolean; lines: boolean; operators: boolean }
 
+type TimelineAsked = { partnerId: string; withdrawalId: string; now: Date; receivedAt: Date; sees: Sight }
+
 /**
  * Reads what happened to a withdrawal: its states, the decision on its intent, the requests, and the webhooks.
  * @param receivedAt real time, which requests are logged by
  * @throws Problem `NotFound`, also for another partner's withdrawal
  */
-export async function readTimeline(
-  db: Reader,
-  {
-    now,
-    receivedAt,
-    sees,
-    ...asked
-  }: { partnerId: string; withdrawalId: string; now: Date; receivedAt: Date; sees: Sight },
-) {
+export async function readTimeline(db: Reader, { now, receivedAt, sees, ...asked }: TimelineAsked) {
   const { partnerId, withdrawalId } = asked
   const withdrawal = await withdrawals.find(db, asked)
   const { withdrawalIntentId: intentId } = withdrawal

@@ -185,6 +185,16 @@ export type ReportEffect = {
   to: WithdrawalStatus
 }
 
+type BankReport = {
+  partnerId: string
+  withdrawalId: string
+  outcome: FinalOutcome
+  reason: string | null
+  restriction?: Restriction | null
+  recoveryId?: string | null
+  now: Date
+}
+
 /**
  * Applies a bank report to a withdrawal. Idempotent: a transition starts from one state only. A contradiction changes
  * nothing; the caller reports it to the operator.
@@ -196,23 +206,7 @@ export type ReportEffect = {
  */
 export async function applyBankReport(
   tx: Tx,
-  {
-    partnerId,
-    withdrawalId,
-    outcome,
-    reason,
-    restriction = null,
-    recoveryId = null,
-    now,
-  }: {
-    partnerId: string
-    withdrawalId: string
-    outcome: FinalOutcome
-    reason: string | null
-    restriction?: Restriction | null
-    recoveryId?: string | null
-    now: Date
-  },
+  { partnerId, withdrawalId, outcome, reason, restriction = null, recoveryId = null, now }: BankReport,
 ): Promise<ReportEffect> {
   const withdrawal =
     returnsFunds(outcome) || recoveryId !== null
@@ -467,25 +461,20 @@ function toPayout(
   return { ...payout, ...(payoutSpeed === null ? {} : { speed: payoutSpeed }), attempts: attempts + 1 }
 }
 
+type WithdrawalChange = {
+  partnerId: string
+  withdrawal: Omit<WithdrawalRow, 'partnerId' | 'status'>
+  /** The final states before this one. */
+  finalsBefore?: number
+  reason?: string | null
+  paymentReference?: string | undefined
+  now: Date
+}
+
 /** The event of entering a state. */
 export function eventOf(
   status: WithdrawalStatus,
-  {
-    partnerId,
-    withdrawal,
-    finalsBefore = 0,
-    reason,
-    paymentReference,
-    now,
-  }: {
-    partnerId: string
-    withdrawal: Omit<WithdrawalRow, 'partnerId' | 'status'>
-    /** The final states before this one. */
-    finalsBefore?: number
-    reason?: string | null
-    paymentReference?: string | undefined
-    now: Date
-  },
+  { partnerId, withdrawal, finalsBefore = 0, reason, paymentReference, now }: WithdrawalChange,
 ): events.NewEvent {
   const { id, withdrawalIntentId, memberId, payCycleId, grossAmount, fee, netAmount, currency } = withdrawal
   return {

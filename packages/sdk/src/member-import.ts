@@ -41,14 +41,9 @@ export async function importMembers(
   }
 }
 
-async function waitForEnd(
-  jobs: Resources['memberJobs'],
-  {
-    jobId,
-    onProgress,
-    options,
-  }: { jobId: MemberJobId; onProgress: MemberImportOptions['onProgress']; options: CallOptions },
-): Promise<MemberJob> {
+type Waiting = { jobId: MemberJobId; onProgress: MemberImportOptions['onProgress']; options: CallOptions }
+
+async function waitForEnd(jobs: Resources['memberJobs'], { jobId, onProgress, options }: Waiting): Promise<MemberJob> {
   for (let waitMs = poll.firstMs; ; waitMs = Math.min(waitMs * 1.5, poll.longestMs)) {
     const job = await jobs.get(jobId, options)
     onProgress?.(job)

@@ -34,25 +34,21 @@ export function readCookie(
   return undefined
 }
 
+type NewCookie = {
+  name: CookieName
+  value: string
+  seconds?: number
+  sameSite?: 'Strict' | 'Lax'
+  publicUrl: string | undefined
+}
+
 /**
  * The value of a `set-cookie` header.
  * @param options.seconds when the browser drops the cookie; by default, when the browser closes
  */
 export function cookieOf(
   request: Connection,
-  {
-    name,
-    value,
-    seconds,
-    sameSite = 'Strict',
-    publicUrl,
-  }: {
-    name: CookieName
-    value: string
-    seconds?: number
-    sameSite?: 'Strict' | 'Lax'
-    publicUrl: string | undefined
-  },
+  { name, value, seconds, sameSite = 'Strict', publicUrl }: NewCookie,
 ): string {
   const secure = isSecure(request, publicUrl)
   const attributes = ['Path=/', 'HttpOnly', `SameSite=${sameSite}`]

@@ -9,6 +9,13 @@ import type { Restore } from './restores.ts'
 /** A rail of an API. @property listedUntil until when all payments that it has made are listed */
 export type ComparedApi = { name: string; listedUntil: Date | null }
 
+type Comparing = {
+  rails: readonly FileRailSettings[]
+  apis: readonly ComparedApi[]
+  restore: Restore
+  needsStatements: boolean
+}
+
 /**
  * What keeps payouts from going on after a restore, one sentence each.
  * @param rails all rails of files
@@ -16,20 +23,7 @@ export type ComparedApi = { name: string; listedUntil: Date | null }
  * @param needsStatements whether the statements of each bank that sends them must cover the banking days from the backup to the restore,
  * and each API must have listed its payments since
  */
-export async function listUncompared(
-  tx: Tx,
-  {
-    rails,
-    apis,
-    restore,
-    needsStatements,
-  }: {
-    rails: readonly FileRailSettings[]
-    apis: readonly ComparedApi[]
-    restore: Restore
-    needsStatements: boolean
-  },
-): Promise<string[]> {
+export async function listUncompared(tx: Tx, { rails, apis, restore, needsStatements }: Comparing): Promise<string[]> {
   const found: string[] = []
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from payout_exceptions

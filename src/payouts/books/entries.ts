@@ -17,15 +17,13 @@ import { applyRules } from './rules.ts'
 
 export type EntryRecord = Keyed<Extract<BankRecord, { type: 'entry' }>>
 
+type Entries = { head: BankFileHead; records: EntryRecord[] }
+
 /**
  * Books entries of the account that are not single payments of ours: batches that were booked as a whole, movements of floats that
  * the operator has recorded, and other money.
  */
-export async function bookEntries(
-  tx: Tx,
-  context: Context,
-  { head, records }: { head: BankFileHead; records: EntryRecord[] },
-): Promise<void> {
+export async function bookEntries(tx: Tx, context: Context, { head, records }: Entries): Promise<void> {
   const batchIds = await batches.listSent(tx, { rail: context.rail.name, messageIds: records.flatMap(debitedBatchOf) })
   const isOfBatch = (record: EntryRecord) => debitedBatchOf(record).some(messageId => batchIds.has(messageId))
   await bookOtherMoney(tx, context, { head, records: records.filter(record => !isOfBatch(record)) })

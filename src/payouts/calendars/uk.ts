@@ -26,16 +26,10 @@ export const uk: Calendar = ukCalendarOf({
   validUntil: '2028-12-31',
 })
 
+type BankHolidays = { bankHolidays: readonly Day[]; validFrom: Day; validUntil: Day }
+
 /** A calendar from a published list of bank holidays. */
-export function ukCalendarOf({
-  bankHolidays,
-  validFrom,
-  validUntil,
-}: {
-  bankHolidays: readonly Day[]
-  validFrom: Day
-  validUntil: Day
-}): Calendar {
+export function ukCalendarOf({ bankHolidays, validFrom, validUntil }: BankHolidays): Calendar {
   const closed = new Set(bankHolidays)
   return { name: 'UK bank holiday', validFrom, validUntil, isHoliday: day => closed.has(day) }
 }

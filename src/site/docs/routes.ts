@@ -5,19 +5,13 @@ import { problem } from '../../kernel/errors.ts'
 import type { Mode } from '../../partners/partners.ts'
 import { type Docs, openDocs } from './site.ts'
 
+type DocsOptions = { mode: Mode; openapi: () => object; operators: () => object; publicUrl?: string | undefined }
+
 /**
  * The documentation at /docs: the reference of all operations, rendered from the OpenAPI document, and the guides of docs/.
  * A page is rendered and compressed when it is first read, and then kept. All readers share its bytes.
  */
-export function docsRoutes(
-  app: App,
-  {
-    mode,
-    openapi,
-    operators,
-    publicUrl,
-  }: { mode: Mode; openapi: () => object; operators: () => object; publicUrl?: string | undefined },
-): void {
+export function docsRoutes(app: App, { mode, openapi, operators, publicUrl }: DocsOptions): void {
   let opening: Promise<Docs> | undefined
   const headers = headersOf(mode)
 

@@ -23,21 +23,13 @@ const javascript = 'text/javascript; charset=utf-8'
 const text = 'text/plain; charset=utf-8'
 const entriesAddress = '/docs/search.js'
 
+type DocsOptions = { mode: Mode; document: object; operators: object; publicUrl?: string | undefined }
+
 /**
  * @param options.operators the OpenAPI document of the operators' API; `document` is the partners' one
  * @param options.publicUrl the address at which readers reach this service, from the setting
  */
-export async function openDocs({
-  mode,
-  document,
-  operators,
-  publicUrl,
-}: {
-  mode: Mode
-  document: object
-  operators: object
-  publicUrl?: string | undefined
-}): Promise<Docs> {
+export async function openDocs({ mode, document, operators, publicUrl }: DocsOptions): Promise<Docs> {
   const [style, script, engine] = await Promise.all([
     readAsset(new URL('page.css', import.meta.url), 'page.css', 'text/css; charset=utf-8'),
     readAsset(new URL('page.js', import.meta.url), 'page.js', javascript),

@@ -59,16 +59,10 @@ export async function admit(
   return new Set(admitted.rows.map(({ reference }) => reference))
 }
 
+type Releasing = { db: Db; settings: AdyenSettings; now: Date }
+
 /** Makes payments of approved or released batches due for resubmission at once, and settles answered batches. */
-export async function releaseApproved({
-  db,
-  settings,
-  now,
-}: {
-  db: Db
-  settings: AdyenSettings
-  now: Date
-}): Promise<void> {
+export async function releaseApproved({ db, settings, now }: Releasing): Promise<void> {
   const { name: rail } = settings
   await db.transaction().execute(tx => batches.closeDue(tx, { rail: settings, now }))
   await db.transaction().execute(async tx => {

@@ -6,12 +6,11 @@ import type { Declaration } from '../contract/description.ts'
 import { idsIn, notFoundIn, type PathParams } from '../contract/path.ts'
 import type { Db, Reader, Tx } from '../database/database.ts'
 import type { BatchClaim, Claim, Replay } from '../idempotency/idempotency.ts'
-import type { Scope } from '../partners/api-keys.ts'
-import type { MemberSession, SessionScope } from '../partners/member-sessions.ts'
+import type { MemberSession } from '../partners/member-sessions.ts'
 import type { Operator } from '../partners/operator-keys.ts'
 import type { Partner } from '../partners/partners.ts'
-import type { PartnerAccess, Role } from '../users/roles.ts'
 import type { SignedIn } from '../users/sessions.ts'
+import type { Access, Limits, Notes } from './access.ts'
 import type { UploadedFile } from './bodies/uploaded-file.ts'
 import type { ApiContext } from './server/server.ts'
 
@@ -151,57 +150,14 @@ type Batched<C, Result extends object> = {
 }
 export const batched = <C, Result extends object>(batch: Batched<C, Result>): Batched<C, Result> => batch
 
-/** Who may call an operation. Exactly one of `scope`, `session`, `isForOperators`, `console` and `isPublic` is set. */
-type Access = {
-  /** The scope that the API key must have. */
-  scope?: Scope | 'any'
-  /**
-   * The users of a partner who may call it from the console.
-   */
-  roles?: PartnerAccess
-  /** The scope that the member session must have. */
-  session?: SessionScope
-  isForOperators?: true
-  /**
-   * The users of a partner who may call an operation for operators too, for their own partner only. A key does whatever its scopes
-   * allow: one that a developer makes reads members, whom the developer does not see in the console. Those who run the partner’s
-   * server hold its keys anyway, and each new key is in the audit log with its maker.
-   */
-  partnerRoles?: readonly Role[]
-  /**
-   * The operation is for pages of the console alone and in no document: for users by their session, for operators only, or for those
-   * who sign in; `founder` is for what may lead to the first operator of an installation, and `visitor` for a page that another site leads to.
-   * With `roles`, `user` admits the users who have one of them with the partner that the request names, and every operator.
-   */
-  console?: 'user' | 'operator' | 'stranger' | 'founder' | 'visitor'
-  /** Needs no key, and is not idempotent by key. */
-  isPublic?: true
-}
-
-type Limits = {
-  /** How long the body may take to arrive. Set where bodies are large. */
-  arrivalMsMax?: number
-  /** How long the response may take once the body has arrived. Set where it takes long. */
-  answerMsMax?: number
-  /** The call queues under overload instead of being refused: a probe must not report a busy process as broken. */
-  isNeverShed?: true
-  /** The size of a JSON body. Set where bodies are lists. */
-  bodyBytesMax?: number
-  /** The size of a file in the body. */
-  fileBytesMax?: number
-}
-
 type About = Omit<Declaration, 'params' | 'query' | 'body'> &
   Access &
-  Limits & {
+  Limits &
+  Notes & {
     /** The response decides nothing, so a replica that has every acknowledged write may give it. */
     mayReadReplica?: true
     /** The name of the method in the SDK, and that of its form which returns a file. */
     sdk?: string | { json: string; file: string }
-    /** Days of the announcement and of the removal, and the path that replaces this one. */
-    deprecated?: { since: string; sunset: string; successor: string }
-    /** Users of the console see bank accounts unmasked: those of the response belong to no member. */
-    showsAccounts?: true
   }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -42,115 +42,114 @@ type Running = { count: number; ended: PromiseWithResolvers<void> }
  *
  * The offset of a partner's clock is not cached once the clock has moved: every process sees the next move at the next request.
  * Until the first move, a partner costs no query; the operation that moves the clock waits until all caches have expired.
- * @param mode the mode of this server; keys of the other mode are refused
  */
-export function authenticator(
-  db: Db,
-  { mode, now }: { mode: Mode; now: Clock },
-): {
-  authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder>
+export class Authenticator {
+  readonly #db: Db
+  readonly #mode: Mode
+  readonly #now: Clock
+  readonly #cache = new Map<string, CachedHolder>()
+  readonly #refusedAtMs = new Map<string, number>()
+  readonly #limiter = new RateLimiter()
+  readonly #runningOf = new Map<string, Running>()
+
+  /** @param options.mode the mode of this server; keys of the other mode are refused */
+  constructor(db: Db, { mode, now }: { mode: Mode; now: Clock }) {
+    this.#db = db
+    this.#mode = mode
+    this.#now = now
+  }
+
+  lastKnownPartner(secret: unknown): string | undefined {
+    return typeof secret === 'string' ? this.#cache.get(secret)?.partnerId : undefined
+  }
+
   /** The holder of a key whose lookup is recent, and whose clock does not move. */
-  cachedHolderOf(secret: unknown): KeyHolder | undefined
-  lastKnownPartner(secret: unknown): string | undefined
-  forget(partnerId: string): void
-} {
-  const cache = new Map<string, CachedHolder>()
-  const refusedAtMs = new Map<string, number>()
-  const limiter = new RateLimiter()
-  const runningOf = new Map<string, Running>()
-
-  return { authenticate, cachedHolderOf, lastKnownPartner, forget }
-
-  function lastKnownPartner(secret: unknown): string | undefined {
-    return typeof secret === 'string' ? cache.get(secret)?.partnerId : undefined
+  cachedHolderOf(secret: unknown): KeyHolder | undefined {
+    const cached = typeof secret === 'string' ? this.#cache.get(secret) : undefined
+    const known = cached !== undefined && this.#isRecent(cached.readAtMs) ? cached.known : undefined
+    return known === undefined || known.hasClock || isExpired(known, this.#now()) ? undefined : known
   }
 
-  function cachedHolderOf(secret: unknown): KeyHolder | undefined {
-    const cached = typeof secret === 'string' ? cache.get(secret) : undefined
-    const known = cached !== undefined && isRecent(cached.readAtMs) ? cached.known : undefined
-    return known === undefined || known.hasClock || isExpired(known, now()) ? undefined : known
-  }
-
-  async function authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder> {
+  async authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder> {
     if (typeof secret !== 'string' || secret === '') throw refused('The x-api-key header is missing')
     const keyMode = modeOf(secret)
     if (keyMode === undefined)
       throw refused('The x-api-key header holds no valid API key; check that it was copied whole')
-    if (keyMode !== mode)
-      throw refused(`This is a ${keyMode} key and this is the ${mode} server; use a ${mode} key here`)
-    const found = await read(secret, addressOf)
-    const holder = found?.hasClock ? { ...found, clockOffsetMs: await readOffsetMs(db, found.partner.id) } : found
-    if (holder === undefined || isExpired(holder, now())) {
+    if (keyMode !== this.#mode)
+      throw refused(`This is a ${keyMode} key and this is the ${this.#mode} server; use a ${this.#mode} key here`)
+    const found = await this.#read(secret, addressOf)
+    const holder = found?.hasClock ? { ...found, clockOffsetMs: await readOffsetMs(this.#db, found.partner.id) } : found
+    if (holder === undefined || isExpired(holder, this.#now())) {
       throw refused('The API key is unknown, revoked or expired; use a current one')
     }
     return holder
   }
 
-  function forget(partnerId: string): void {
-    for (const [secret, { partnerId: of }] of cache) if (of === partnerId) cache.delete(secret)
+  forget(partnerId: string): void {
+    for (const [secret, { partnerId: of }] of this.#cache) if (of === partnerId) this.#cache.delete(secret)
   }
 
-  function isRecent(ms: number): boolean {
-    return Math.abs(now().getTime() - ms) < limits.cacheMs
+  #isRecent(ms: number): boolean {
+    return Math.abs(this.#now().getTime() - ms) < limits.cacheMs
   }
 
-  async function read(secret: string, addressOf: () => string): Promise<KeyHolder | undefined> {
-    const readAtMs = now().getTime()
-    const cached = cache.get(secret)
-    if (cached !== undefined && isRecent(cached.readAtMs)) return await cached.holder
-    const refusedBefore = refusedAtMs.get(secret)
-    if (refusedBefore !== undefined && isRecent(refusedBefore)) return undefined
+  async #read(secret: string, addressOf: () => string): Promise<KeyHolder | undefined> {
+    const readAtMs = this.#now().getTime()
+    const cached = this.#cache.get(secret)
+    if (cached !== undefined && this.#isRecent(cached.readAtMs)) return await cached.holder
+    const refusedBefore = this.#refusedAtMs.get(secret)
+    if (refusedBefore !== undefined && this.#isRecent(refusedBefore)) return undefined
     // A key in use is accepted even if its address guesses keys: the address may be a proxy's.
-    if (cached !== undefined) return await lookUp(secret, { readAtMs, cached, addressOf })
+    if (cached !== undefined) return await this.#lookUp(secret, { readAtMs, cached, addressOf })
     const network = networkOf(addressOf())
-    const left = unknownKeysLeft(network)
-    const running = runningOf.get(network) ?? { count: 0, ended: Promise.withResolvers() }
+    const left = this.#unknownKeysLeft(network)
+    const running = this.#runningOf.get(network) ?? { count: 0, ended: Promise.withResolvers() }
     if (running.count >= left) {
       await running.ended.promise
-      return await read(secret, addressOf)
+      return await this.#read(secret, addressOf)
     }
     running.count += 1
-    runningOf.set(network, running)
+    this.#runningOf.set(network, running)
     try {
-      return await lookUp(secret, { readAtMs, addressOf })
+      return await this.#lookUp(secret, { readAtMs, addressOf })
     } finally {
       running.count -= 1
-      if (running.count === 0) runningOf.delete(network)
+      if (running.count === 0) this.#runningOf.delete(network)
       running.ended.resolve()
       running.ended = Promise.withResolvers()
     }
   }
 
-  async function lookUp(
+  async #lookUp(
     secret: string,
     { readAtMs, cached, addressOf }: { readAtMs: number; cached?: CachedHolder; addressOf: () => string },
   ): Promise<KeyHolder | undefined> {
-    if (cache.size >= limits.cachedMax) cache.clear()
-    const found = findHolder(db, { secret, mode, now: now() })
+    if (this.#cache.size >= limits.cachedMax) this.#cache.clear()
+    const found = findHolder(this.#db, { secret, mode: this.#mode, now: this.#now() })
     const lookup: CachedHolder = { holder: found, readAtMs, partnerId: cached?.partnerId }
-    cache.set(secret, lookup)
+    this.#cache.set(secret, lookup)
     try {
       const holder = await lookup.holder
       lookup.known = holder
       lookup.partnerId = holder?.partner.id
       if (holder === undefined) {
-        cache.delete(secret)
-        if (refusedAtMs.size >= limits.refusedMax) refusedAtMs.clear()
-        refusedAtMs.set(secret, readAtMs)
-        limiter.take(networkOf(addressOf()), limits.unknownKeys, now())
+        this.#cache.delete(secret)
+        if (this.#refusedAtMs.size >= limits.refusedMax) this.#refusedAtMs.clear()
+        this.#refusedAtMs.set(secret, readAtMs)
+        this.#limiter.take(networkOf(addressOf()), limits.unknownKeys, this.#now())
       }
       return holder
     } catch (error) {
       // A failed lookup must not be cached.
-      if (cached === undefined) cache.delete(secret)
-      else cache.set(secret, cached)
+      if (cached === undefined) this.#cache.delete(secret)
+      else this.#cache.set(secret, cached)
       throw error
     }
   }
 
   /** @throws Problem `RateLimitExceeded` if none is left */
-  function unknownKeysLeft(network: string): number {
-    const decision = limiter.peek(network, limits.unknownKeys, now())
+  #unknownKeysLeft(network: string): number {
+    const decision = this.#limiter.peek(network, limits.unknownKeys, this.#now())
     requireAllowed(decision, 'Too many unknown API keys from this address; wait and try again')
     return decision.remaining
   }

@@ -1,21 +1,21 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isOperatorPath } from '../../contract/documents.ts'
-import { type AdmissionContext, admission, isVersioned, needsKey } from './admission.ts'
+import { type AdmissionContext, isVersioned, KeyAdmission, needsKey } from './admission.ts'
 import { operatorAdmission } from './operator-admission.ts'
 import { sessionAdmission } from './session-admission.ts'
-import { userAdmission } from './user-admission.ts'
+import { UserAdmission } from './user-admission.ts'
 
 /** Identifies callers, each kind by the credentials that the route declares, and checks their rate limits and permissions. */
 export class Callers {
-  readonly #keys: ReturnType<typeof admission>
+  readonly #keys: KeyAdmission
   readonly #admitSession: ReturnType<typeof sessionAdmission>
-  readonly #users: ReturnType<typeof userAdmission>
+  readonly #users: UserAdmission
   readonly #admitOperator: ReturnType<typeof operatorAdmission>
 
   constructor(context: AdmissionContext) {
-    this.#keys = admission(context)
+    this.#keys = new KeyAdmission(context)
     this.#admitSession = sessionAdmission(context)
-    this.#users = userAdmission(context)
+    this.#users = new UserAdmission(context)
     this.#admitOperator = operatorAdmission(context)
   }
 

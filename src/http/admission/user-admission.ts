@@ -32,70 +32,45 @@ const limits = {
  * Admits requests of the console: checks that they are from a page of this server, identifies the user by the cookie, then
  * checks the rate limit and what the user may do.
  */
-export function userAdmission({ db, mode, now, publicUrl }: AdmissionContext): {
-  /** @throws Problem `Forbidden`, `SessionRefused`, `RateLimitExceeded` */
-  admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void>
-  /**
-   * Admits a request about the partner that the header `midmonth-partner` names, if the user is an operator or has one of these
-   * roles with it.
-   * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
-   */
-  admitUserWithRole(request: FastifyRequest, reply: FastifyReply, allowed: readonly Role[]): Promise<void>
-  /**
-   * Admits the request to the partner API, for the partner that the header `midmonth-partner` names.
-   * @throws also Problem `NotFound` if the user has no role with that partner
-   */
-  admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void>
-  /**
-   * Admits a user's request to the operators' API, if the user is an operator or has a role that the route allows for the partner
-   * in the path.
-   * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
-   */
-  admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
-  /**
-   * Admits a request to sign in, or with a one-time link. A `visitor` navigates here from another site, so the route itself checks
-   * that the browser started the sign-in. The limit is per network, but a known browser first uses its own limit, so that others in
-   * its network cannot lock it out.
-   * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
-   */
-  admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void>
-  /** Whether the request was made with the cookie of a user instead of an API key. */
-  hasUserSession(request: FastifyRequest): boolean
-} {
-  const rateLimiter = new RateLimiter()
+export class UserAdmission {
+  readonly #context: AdmissionContext
+  readonly #rateLimiter = new RateLimiter()
   // Hashes of tokens, least recently used first. They admit no request: they only exempt signed-in users from a limit that others in
   // their network, or behind the same proxy, have used up.
-  const known = new Set<string>()
-  let isClaimed = false
-  return {
-    admitUser,
-    admitUserWithRole,
-    admitUserTo,
-    admitUserAsOperator,
-    admitStranger,
-    hasUserSession: request =>
-      request.headers['x-api-key'] === undefined && readCookie(request, sessionCookie, publicUrl) !== undefined,
+  readonly #known = new Set<string>()
+  #isClaimed = false
+
+  constructor(context: AdmissionContext) {
+    this.#context = context
   }
 
-  async function admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void> {
+  /** Whether the request was made with the cookie of a user instead of an API key. */
+  hasUserSession(request: FastifyRequest): boolean {
+    const token = readCookie(request, sessionCookie, this.#context.publicUrl)
+    return request.headers['x-api-key'] === undefined && token !== undefined
+  }
+
+  /** @throws Problem `Forbidden`, `SessionRefused`, `RateLimitExceeded` */
+  async admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void> {
+    const { db, mode, now, publicUrl } = this.#context
     requireOwnPage(request, publicUrl)
     const network = `unknown tokens of ${networkOf(request.ip)}`
     const token = readCookie(request, sessionCookie, publicUrl)
     const name = token === undefined ? '' : hashOf(token).toString('hex')
-    if (!known.has(name) && !(await isAdmittedAsBrowser(request)))
-      requireAllowed(rateLimiter.peek(network, limits.unknownTokens, now()))
+    if (!this.#known.has(name) && !(await this.#isAdmittedAsBrowser(request)))
+      requireAllowed(this.#rateLimiter.peek(network, limits.unknownTokens, now()))
     const found = await findUserOfBrowser(db, request, { mode, publicUrl, now: request.receivedAt })
-    known.delete(name)
+    this.#known.delete(name)
     if (found === undefined) {
-      if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, now())
+      if (token !== undefined) this.#rateLimiter.take(network, limits.unknownTokens, now())
       throw refused()
     }
-    known.add(name)
-    for (const oldest of known) {
-      if (known.size <= limits.knownMax) break
-      known.delete(oldest)
+    this.#known.add(name)
+    for (const oldest of this.#known) {
+      if (this.#known.size <= limits.knownMax) break
+      this.#known.delete(oldest)
     }
-    const decision = rateLimiter.take(found.session.id, limits.perSession, now())
+    const decision = this.#rateLimiter.take(found.session.id, limits.perSession, now())
     reply.headers(rateLimitHeaders(limits.perSession, decision.remaining, 'session'))
     requireAllowed(decision)
     if (who === 'operator' && !found.user.isOperator)
@@ -103,18 +78,26 @@ export function userAdmission({ db, mode, now, publicUrl }: AdmissionContext): {
     request.user = found
   }
 
-  async function admitUserWithRole(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    allowed: readonly Role[],
-  ): Promise<void> {
-    await admitUser(request, reply, 'user')
+  /**
+   * Admits a request about the partner that the header `midmonth-partner` names, if the user is an operator or has one of these
+   * roles with it.
+   * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
+   */
+  async admitUserWithRole(request: FastifyRequest, reply: FastifyReply, allowed: readonly Role[]): Promise<void> {
+    const { db } = this.#context
+    await this.admitUser(request, reply, 'user')
     request.partner = await requireRole(db, request, allowed)
   }
 
-  async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  /**
+   * Admits a user's request to the operators' API, if the user is an operator or has a role that the route allows for the partner
+   * in the path.
+   * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
+   */
+  async admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { db } = this.#context
     const { partnerRoles } = request.route.config
-    await admitUser(request, reply, partnerRoles === undefined ? 'operator' : 'user')
+    await this.admitUser(request, reply, partnerRoles === undefined ? 'operator' : 'user')
     const { user } = request
     if (user === undefined) throw refused()
     const { id, isOperator } = user.user
@@ -125,42 +108,53 @@ export function userAdmission({ db, mode, now, publicUrl }: AdmissionContext): {
     request.operator = { kind: 'user', id, person: id, ...(isOperator ? {} : { isOfPartner: true }) }
   }
 
-  async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void> {
+  /**
+   * Admits a request to sign in, or with a one-time link. A `visitor` navigates here from another site, so the route itself checks
+   * that the browser started the sign-in. The limit is per network, but a known browser first uses its own limit, so that others in
+   * its network cannot lock it out.
+   * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
+   */
+  async admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void> {
+    const { now, publicUrl } = this.#context
     if (who !== 'visitor') requireOwnPage(request, publicUrl)
     const network = `strangers of ${networkOf(request.ip)}`
-    if (!(await isAdmittedAsBrowser(request))) requireAllowed(rateLimiter.take(network, limits.strangers, now()))
-    if (who === 'stranger') await requireClaimed()
+    if (!(await this.#isAdmittedAsBrowser(request)))
+      requireAllowed(this.#rateLimiter.take(network, limits.strangers, now()))
+    if (who === 'stranger') await this.#requireClaimed()
   }
 
   /**
    * Whether the request is from a known browser within its own limit. A forged token costs no lookup, and a genuine token at most as
    * many as the limit allows, known or not. The limit is also per network, so that a thief elsewhere cannot use up the owner's.
    */
-  async function isAdmittedAsBrowser(request: FastifyRequest): Promise<boolean> {
+  async #isAdmittedAsBrowser(request: FastifyRequest): Promise<boolean> {
+    const { db, now, publicUrl } = this.#context
     const token = readCookie(request, browserCookie, publicUrl)
     if (token === undefined) return false
     if (!isBrowserToken(token, request.server.sealer.browserKey)) return false
     const name = `browser ${hashOf(token).toString('hex')} of ${networkOf(request.ip)}`
-    const { allowed } = rateLimiter.take(name, limits.perKnownBrowser, now())
+    const { allowed } = this.#rateLimiter.take(name, limits.perKnownBrowser, now())
     return allowed && (await isBrowserOfAnyone(db, { token, now: request.receivedAt }))
   }
 
   /** @throws Problem `ServiceUnavailable` on a live installation without an operator */
-  async function requireClaimed(): Promise<void> {
-    isClaimed ||= mode === 'sandbox' || (await hasOperator(db))
-    if (!isClaimed)
+  async #requireClaimed(): Promise<void> {
+    const { db, mode } = this.#context
+    this.#isClaimed ||= mode === 'sandbox' || (await hasOperator(db))
+    if (!this.#isClaimed)
       throw problem(
         'ServiceUnavailable',
         'The console has no operator yet: open the set-up link in the log of the service, or run midmonth operator create',
       )
   }
 
-  async function admitUserTo(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    scope: Scope | 'any' | undefined,
-  ): Promise<void> {
-    await admitUser(request, reply, 'user')
+  /**
+   * Admits the request to the partner API, for the partner that the header `midmonth-partner` names.
+   * @throws also Problem `NotFound` if the user has no role with that partner
+   */
+  async admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void> {
+    const { db, mode, now } = this.#context
+    await this.admitUser(request, reply, 'user')
     const { user } = request
     if (user === undefined) throw refused()
     const partnerId = partnerIdOf(request)
@@ -168,7 +162,7 @@ export function userAdmission({ db, mode, now, publicUrl }: AdmissionContext): {
     const { partner, isOperator } = standing
     // All users of a partner together get as much as its servers, without using up the servers' quota.
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
-    requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, now()))
+    requireAllowed(this.#rateLimiter.take(`users of ${partner.id}`, shared, now()))
     request.partner = partner
     if (!isOperator) requireServed(partner)
     followClock(request, clockOffsetMs)

@@ -72,54 +72,18 @@ const requestFields = [
   'span',
 ] as const
 
-type Overrides = Partial<
-  Pick<
-    typeof limits,
-    | 'arrivalMsMax'
-    | 'headersMsMax'
-    | 'refusalsPerSecond'
-    | 'closingArrivalMsMax'
-    | 'checkEveryMs'
-    | 'connectionsMax'
-    | 'refusedConnectionsMax'
-    | 'unsentMsMax'
-  >
-> & { places?: Partial<typeof placesLimits> }
+type Overrides = Partial<typeof limits> & { places?: Partial<typeof placesLimits> }
 
 /**
  * Builds the HTTP server without its operations: authentication, rate limit, strict reading and validation of requests, and one
  * shape for all errors.
  */
 export function createServer(
-  {
-    db,
-    sealer,
-    log,
-    now,
-    mode,
-    trustedProxies = '',
-    publicUrl,
-    recordRequest,
-    metrics,
-    tracing,
-  }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
+  context: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
   overrides: Overrides = {},
 ): App {
-  const {
-    refusalsPerSecond,
-    places: placesMax,
-    arrivalMsMax,
-    headersMsMax,
-    closingArrivalMsMax,
-    checkEveryMs,
-    connectionsMax,
-    refusedConnectionsMax,
-    unsentMsMax,
-  } = {
-    places: {},
-    ...limits,
-    ...overrides,
-  }
+  const { db, sealer, log, now, mode, trustedProxies = '', publicUrl, recordRequest, metrics, tracing } = context
+  const max = { ...limits, ...overrides }
   const app: App = Fastify({
     loggerInstance: log,
     // `onResponse` below writes one line per request, without the query.
@@ -128,34 +92,34 @@ export function createServer(
     childLoggerFactory: logger => logger,
     // While the server closes, it still serves requests on open connections; Fastify's 503 does not have the contract's shape.
     return503OnClosing: false,
-    bodyLimit: limits.bodyBytesMax,
-    requestTimeout: limits.requestMsMax,
+    bodyLimit: max.bodyBytesMax,
+    requestTimeout: max.requestMsMax,
     connectionTimeout: idleConnectionMsMax,
-    keepAliveTimeout: limits.keepAliveMsMax,
+    keepAliveTimeout: max.keepAliveMsMax,
     exposeHeadRoutes: false,
     trustProxy: trustedProxies === '' ? false : trustedProxies,
     // The schema validates path parameters of any length that fits into the request line.
-    routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
+    routerOptions: { maxParamLength: max.headerBytesMax, ignoreTrailingSlash: false },
     genReqId: request => requestIdOf(request.headers['x-request-id']) ?? newId('request', now()),
     clientErrorHandler: (error, socket) => rawReplies.refuse(socket, error),
     frameworkErrors: (error, request, reply) => {
       void refuseUrl(error, request as FastifyRequest, reply as FastifyReply)
     },
     http: {
-      maxHeaderSize: limits.headerBytesMax,
-      headersTimeout: headersMsMax,
-      connectionsCheckingInterval: checkEveryMs,
+      maxHeaderSize: max.headerBytesMax,
+      headersTimeout: max.headersMsMax,
+      connectionsCheckingInterval: max.checkEveryMs,
       // Node would respond to a missing Host with an empty body; `requireHost` responds in our shape.
       requireHostHeader: false,
     },
   })
 
   const callers = new Callers({ db, mode, now, publicUrl })
-  const places = new Places(placesMax)
-  const refusals = new PacedRefusals({ perSecond: refusalsPerSecond })
-  const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
-  const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
-  const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
+  const places = new Places(overrides.places)
+  const refusals = new PacedRefusals({ perSecond: max.refusalsPerSecond })
+  const bodyTimeouts = new BodyTimeouts({ msMax: max.arrivalMsMax })
+  const connections = new Connections(app.server, max)
+  const rawReplies = new RawReplies(connections, { headerBytesMax: max.headerBytesMax, now })
   const unavailabilityLog = new UnavailabilityLog(log)
   const methodTable = new MethodTable()
   const reception = new Reception({ callers, places, bodyTimeouts, connections, methodTable, now })
@@ -184,10 +148,10 @@ export function createServer(
     bodyTimeouts.sweep()
     const count = connections.sweep()
     if (count > 0) log.info({ count }, 'connections closed: their clients did not read the response')
-  }, checkEveryMs).unref()
+  }, max.checkEveryMs).unref()
   app.addHook('preClose', async () => {
     refusals.close()
-    bodyTimeouts.closeWithin(closingArrivalMsMax)
+    bodyTimeouts.closeWithin(max.closingArrivalMsMax)
   })
   app.addHook('onClose', () => {
     clearInterval(sweeping)
@@ -207,7 +171,7 @@ export function createServer(
   app.addHook('onRequest', (request, reply, done) => {
     request.route = request.routeOptions
     request.reply = reply
-    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.route.config
+    const { answerMsMax: ms = max.answerMsMax, isNeverShed = false } = request.route.config
     request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
     request.deadline.run(() =>
       continueAfter(
@@ -286,7 +250,7 @@ export function createServer(
     request.receivedAt = now()
     request.now = request.receivedAt
     bodyTimeouts.expect(request, reply)
-    const deadline = new Deadline({ ms: limits.answerMsMax })
+    const deadline = new Deadline({ ms: max.answerMsMax })
     const refusal = await deadline
       .run(async () => {
         await places.enter(request, others)

@@ -12,16 +12,15 @@ import type { Problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { Clock } from '../../kernel/time.ts'
 import type { MetricsSource } from '../../metrics/metrics-source.ts'
-import type { Scope } from '../../partners/api-keys.ts'
-import type { MemberSession, SessionScope } from '../../partners/member-sessions.ts'
+import type { MemberSession } from '../../partners/member-sessions.ts'
 import type { Operator } from '../../partners/operator-keys.ts'
 import type { Mode, Partner } from '../../partners/partners.ts'
 import type { RecordRequest } from '../../request-record.ts'
 import type { Sealer } from '../../sealing/sealer.ts'
 import type { Tracing } from '../../tracing/tracing.ts'
-import type { PartnerAccess, Role } from '../../users/roles.ts'
 import type { SignedIn } from '../../users/sessions.ts'
 import type { ConsoleSettings } from '../../users/settings.ts'
+import type { Access, Limits, Notes } from '../access.ts'
 import type { Owner } from './places.ts'
 
 declare module 'fastify' {
@@ -74,32 +73,8 @@ declare module 'fastify' {
     /** The operation is in no document. */
     hide?: boolean
   }
-  interface FastifyContextConfig {
-    /** See `Access`. */
-    roles?: PartnerAccess
-    partnerRoles?: readonly Role[]
-    /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
-    scope?: Scope | 'any'
-    /**
-     * The route is for pages of the console: `user` needs a session, `operator` an operator's session, and `stranger` none, for signing
-     * in. `founder` is for routes that may create the first operator of an installation, `visitor` for pages opened from another site.
-     */
-    console?: 'user' | 'operator' | 'stranger' | 'founder' | 'visitor'
-    /** Users of the console see bank accounts unmasked, because the accounts in the response belong to no member. */
-    showsAccounts?: true
-    /** The route is for member sessions instead of API keys, and needs this scope. */
-    session?: SessionScope
-    /** The route is for operators instead of partners. */
-    isForOperators?: true
-    /** The days of the announcement and of the removal, and the path that replaces this one. */
-    deprecated?: { since: string; sunset: string; successor: string }
+  interface FastifyContextConfig extends Access, Limits, Notes {
     validate?: (parts: Parts) => Validated | Promise<Validated>
-    /** How long the body may take to arrive, in milliseconds. Set where bodies are large. */
-    arrivalMsMax?: number
-    /** How long the response may take once the body has arrived, in milliseconds. Set for slow operations. */
-    answerMsMax?: number
-    /** The request queues under overload instead of being refused: a probe must not report a busy process as broken. */
-    isNeverShed?: boolean
     /** Shares the statements of its work with other requests. */
     isBatched?: boolean
   }

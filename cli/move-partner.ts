@@ -44,17 +44,8 @@ async function confirm(): Promise<void> {
   if (!(await ask('Rows are copied while the partner is served.'))) throw new Error('Nothing was moved')
 }
 
-function inWords({
-  partnerId,
-  name,
-  from,
-  to,
-  rows,
-  bytes,
-  neighbours,
-  isShared,
-  leftovers,
-}: Omit<PartnerMove, 'isNeeded'>): string {
+function inWords(move: Omit<PartnerMove, 'isNeeded'>): string {
+  const { partnerId, name, from, to, rows, bytes, neighbours, isShared, leftovers } = move
   const others = countOf(neighbours, 'other partner')
   const megabytes = `${(bytes + 999_999n) / 1_000_000n} MB`
   return [

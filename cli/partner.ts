@@ -127,18 +127,8 @@ addServerOptions(partnerCommand)
 // Works on the database itself, which no server does for it.
 partnerCommand.addCommand(movePartnerCommand)
 
-function inWords({
-  id,
-  name,
-  createdAt,
-  paused,
-  suspended,
-  settings,
-  openCycle,
-  floats,
-  keys,
-  members,
-}: Partner): string {
+function inWords(partner: Partner): string {
+  const { id, name, createdAt, paused, suspended, settings, openCycle, floats, keys, members } = partner
   const stop = (stopped: Partner['paused']) => (stopped === null ? 'no' : stopInWords(stopped))
   return [
     sheet({

@@ -1,6 +1,8 @@
 import type { RestorePlan, Wanted } from '../src/backups/restore.ts'
 import type { Settings } from '../src/config.ts'
 
+type PlanAsked = { identity: string; from?: string | undefined } & Partial<Omit<Wanted, 'dir' | 'identities'>>
+
 /**
  * Plans a restore as the options of a command ask for it.
  * @param asked.identity the file of the private key
@@ -9,13 +11,7 @@ import type { Settings } from '../src/config.ts'
  */
 export async function planAsked(
   settings: Settings,
-  {
-    identity,
-    from,
-    at,
-    backup,
-    timeline,
-  }: { identity: string; from?: string | undefined } & Partial<Omit<Wanted, 'dir' | 'identities'>>,
+  { identity, from, at, backup, timeline }: PlanAsked,
 ): Promise<RestorePlan> {
   // Loaded late: only these commands restore.
   const [{ planRestore }, { requireBackupTarget }, { readIdentities }] = await Promise.all([

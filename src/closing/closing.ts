@@ -53,6 +53,8 @@ export async function endIfOver(
 export type Progress = { after: string; waits: boolean }
 export const start: Progress = { after: '', waits: false }
 
+type ReleaseStep = OfPartner & { progress: Progress; countMax?: number; isPatient?: boolean }
+
 /**
  * Releases the unused pay of some members of the cycle that has ended: it returns to the cycle's earned pay. After the last
  * member, the earned pay equals the final deductions, and the cycle's closing is announced. Idempotent: pay is released under
@@ -62,13 +64,7 @@ export const start: Progress = { after: '', waits: false }
  */
 export async function releaseSome(
   tx: Tx,
-  {
-    partnerId,
-    progress,
-    now,
-    countMax = progress.waits ? 1 : membersMax,
-    isPatient = false,
-  }: OfPartner & { progress: Progress; countMax?: number; isPatient?: boolean },
+  { partnerId, progress, now, countMax = progress.waits ? 1 : membersMax, isPatient = false }: ReleaseStep,
 ): Promise<Progress | 'closed' | undefined> {
   await setLockTimeout(tx, isPatient ? limits.lockMsMax : limits.memberMsMax)
   const cycle = await payCycles.lockReleasing(tx, partnerId)

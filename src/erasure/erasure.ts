@@ -245,16 +245,11 @@ async function excludeWriters(tx: Tx, { partnerId }: OfMember): Promise<void> {
   }
 }
 
+type Destroying = Erasing & { member: ErasableMember; lastPaidAt: Date | null }
+
 async function destroy(
   tx: Tx,
-  {
-    partnerId,
-    memberId,
-    member,
-    lastPaidAt,
-    settings,
-    now,
-  }: Erasing & { member: ErasableMember; lastPaidAt: Date | null },
+  { partnerId, memberId, member, lastPaidAt, settings, now }: Destroying,
 ): Promise<string> {
   const of = { partnerId, memberId }
   const { withdrawalIds, intentIds } = await listResources(tx, { ...of, createdAt: member.createdAt, now })

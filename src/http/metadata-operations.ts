@@ -27,16 +27,8 @@ type Described = {
 }
 
 /** The operations that read and replace the metadata of one kind of object. */
-export function metadataOperations({
-  kind,
-  names,
-  tag,
-  path,
-  scopes,
-  roles,
-  requireKnown,
-  lock,
-}: Described): Operation[] {
+export function metadataOperations(object: Described): Operation[] {
+  const { kind, names, tag, path, scopes, roles, requireKnown, lock } = object
   const { id, summary, sdk } = names
   return named({
     [`get${id}Metadata`]: operation({

@@ -61,20 +61,15 @@ export async function decideAll(
   })
 }
 
+type Written = { changes: Change[]; onWritten?: ((count: number) => Promise<void>) | undefined } & Writing
+
 /**
  * Writes changes that `decideAll` decided in this transaction, about locked members.
  * @param instructedAt when the partner sent the instruction, which may be long before `now`
  * @param onWritten called with the number of changes written so far
  * @throws a unique violation if another member has taken an e-mail or a `workerId` in the meantime
  */
-export async function writeAll(
-  tx: Tx,
-  {
-    changes,
-    onWritten,
-    ...writing
-  }: { changes: Change[]; onWritten?: ((count: number) => Promise<void>) | undefined } & Writing,
-): Promise<void> {
+export async function writeAll(tx: Tx, { changes, onWritten, ...writing }: Written): Promise<void> {
   let written = 0
   for (const wave of wavesOf(changes)) {
     for (const part of piecesOf(wave, writtenAtOnce)) {

@@ -14,6 +14,8 @@ export type Restriction = 'account_refused' | 'review'
 /** The reasons of a member's restrictions, in the words of the bank; null where there is none. */
 export type Restrictions = { accountRefused: string | null; reviewReason: string | null }
 
+type NewRestriction = OfMember & { restriction: Restriction; account: BankAccount; reason: string }
+
 /**
  * Restricts a locked member, unless the member was erased. If the account was changed since the payment, the new account is not refused: the bank's reason is
  * not about it.
@@ -21,13 +23,7 @@ export type Restrictions = { accountRefused: string | null; reviewReason: string
  */
 export async function restrict(
   tx: Tx,
-  {
-    partnerId,
-    memberId,
-    restriction,
-    account,
-    reason,
-  }: OfMember & { restriction: Restriction; account: BankAccount; reason: string },
+  { partnerId, memberId, restriction, account, reason }: NewRestriction,
 ): Promise<void> {
   if (restriction === 'review') {
     await sql`

@@ -28,6 +28,11 @@ export type MemberSession = {
 const prefixes = { sandbox: 'mms_test_', live: 'mms_live_' } as const
 const tokenPattern = new RegExp(`^mms_(test|live)_([0-9a-z]{26})${secretPattern}$`)
 
+type NewSession = { partnerId: string; keyId: string; mode: Mode; seconds: number; now: Date } & Pick<
+  MemberSession,
+  'memberId' | 'scope' | 'origin'
+>
+
 /**
  * Creates a session, and ends the member's oldest sessions beyond `perMemberMax`. The caller has locked the member.
  * @param now by the real clock, even if the partner's clock is ahead
@@ -35,17 +40,7 @@ const tokenPattern = new RegExp(`^mms_(test|live)_([0-9a-z]{26})${secretPattern}
  */
 export async function createSession(
   tx: Tx,
-  {
-    partnerId,
-    keyId,
-    mode,
-    seconds,
-    now,
-    ...given
-  }: { partnerId: string; keyId: string; mode: Mode; seconds: number; now: Date } & Pick<
-    MemberSession,
-    'memberId' | 'scope' | 'origin'
-  >,
+  { partnerId, keyId, mode, seconds, now, ...given }: NewSession,
 ): Promise<{ session: MemberSession; token: string }> {
   const token = generateSecret(prefixes[mode] + partnerId.slice(partnerId.indexOf('_') + 1))
   const expiresAt = new Date(now.getTime() + seconds * 1_000)

@@ -103,6 +103,8 @@ export async function listNamed(
   return rows
 }
 
+type Receipt = OfCycle & { amount: Money; isByHand: boolean; now: Date; movementId?: string }
+
 /**
  * Books money that arrived for a settlement from the receivable to the float, and collects the fees that it pays; a negative
  * amount was paid to the employer.
@@ -112,14 +114,7 @@ export async function listNamed(
  */
 export async function receive(
   tx: Tx,
-  {
-    partnerId,
-    payCycleId,
-    amount: money,
-    isByHand,
-    now,
-    movementId = newId('floatMovement', now),
-  }: OfCycle & { amount: Money; isByHand: boolean; now: Date; movementId?: string },
+  { partnerId, payCycleId, amount: money, isByHand, now, movementId = newId('floatMovement', now) }: Receipt,
 ): Promise<{ movementId: string }> {
   const { amount, currency } = money
   const { rows } = await sql<{ due: bigint }>`

@@ -53,6 +53,8 @@ const linesPerStatement = 2_000
 // Further errors are only counted. The listed errors are then not always those of the first thousand faulty rows.
 const faultsMax = 20_000
 
+type NewSettlement = Reported & { reportsArrivals?: ReportsArrivals; now: Date }
+
 /**
  * Settles a closed cycle with what payroll actually took. Afterwards, the cycle's earned pay is zero for every member.
  * @param reportsArrivals whether the bank reports money that arrives on the float's account in a currency. The money is a
@@ -62,13 +64,7 @@ const faultsMax = 20_000
  */
 export async function create(
   tx: Tx,
-  {
-    partnerId,
-    payCycleId,
-    report,
-    reportsArrivals = () => false,
-    now,
-  }: Reported & { reportsArrivals?: ReportsArrivals; now: Date },
+  { partnerId, payCycleId, report, reportsArrivals = () => false, now }: NewSettlement,
 ): Promise<Summary> {
   const cycle = await findClosed(tx, { partnerId, payCycleId })
   const next = await payCycles.holdOpen(tx, partnerId)
@@ -136,6 +132,8 @@ export async function find(db: Reader, { partnerId, payCycleId }: payCycles.OfCy
   return await summarise(db, { partnerId, payCycleId, settledAt })
 }
 
+type LinesAsked = payCycles.OfCycle & { page: Page; skip: number | undefined; cursor: Cursor | undefined }
+
 /**
  * Lists lines by member, and by currency if a member's currency has changed.
  * @param options.skip given if the caller counts entries; otherwise a page ends with the last entry of a member
@@ -143,13 +141,7 @@ export async function find(db: Reader, { partnerId, payCycleId }: payCycles.OfCy
  */
 export async function listLines(
   db: Reader,
-  {
-    partnerId,
-    payCycleId,
-    page,
-    skip,
-    cursor,
-  }: payCycles.OfCycle & { page: Page; skip: number | undefined; cursor: Cursor | undefined },
+  { partnerId, payCycleId, page, skip, cursor }: LinesAsked,
 ): Promise<SettlementLine[]> {
   await requireKnown(db, 'members', { partnerId, cursor })
   const lines = await db

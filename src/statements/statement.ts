@@ -64,6 +64,8 @@ export async function listCycleSums(
 /** One page of a member's statement: `opening` plus the lines, oldest (last) to newest, gives `closing`. */
 export type Statement = { opening: MemberBalance; closing: MemberBalance; lines: StatementLine[]; hasMore: boolean }
 
+type StatementAsked = Account & { asOf: Date; movementId?: string; page: Page; cursor?: Cursor | undefined }
+
 /**
  * Reads a member's statement in a currency up to an instant, newest line first.
  *
@@ -79,13 +81,7 @@ export type Statement = { opening: MemberBalance; closing: MemberBalance; lines:
  */
 export async function readStatement(
   db: Reader,
-  {
-    asOf,
-    movementId,
-    page,
-    cursor,
-    ...account
-  }: Account & { asOf: Date; movementId?: string; page: Page; cursor?: Cursor | undefined },
+  { asOf, movementId, page, cursor, ...account }: StatementAsked,
 ): Promise<Statement> {
   const { partnerId, memberId, currency } = account
   const beyond = cursor === undefined ? sql`` : await beyondSql(db, { ...account, cursor })

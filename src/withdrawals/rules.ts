@@ -245,14 +245,8 @@ function refuseUnavailable(facts: Facts): Problem | undefined {
   return undefined
 }
 
-function refuseIneligible({
-  id,
-  status,
-  reviewReason,
-  tier,
-  withdrawalsToday,
-  withdrawalsThisCycle,
-}: MemberFacts): Problem | undefined {
+function refuseIneligible(member: MemberFacts): Problem | undefined {
+  const { id, status, reviewReason, tier, withdrawalsToday, withdrawalsThisCycle } = member
   if (status !== 'active')
     return problem('MemberNotEligible', `The member is ${status}; only active members can withdraw`, { memberId: id })
   if (reviewReason !== null) {

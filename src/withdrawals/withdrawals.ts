@@ -111,6 +111,8 @@ type Claiming = { now: Date; countMax: number; nextPollAt: (attempts: number) =>
 /** Gives claimed withdrawals their references at the bank, by withdrawal id. */
 type NameForBank = (tx: Tx, claimed: Omit<Payout, 'reference'>[]) => Promise<Map<string, string>>
 
+type Submitting = Claiming & { currencies?: readonly Currency[] | undefined; nameForBank: NameForBank }
+
 /**
  * Claims held withdrawals whose hold is over, oldest first, and marks them as submitted: from here on they cannot be
  * cancelled. Skips rows that another worker has locked. The caller commits, and then calls the bank.
@@ -118,14 +120,7 @@ type NameForBank = (tx: Tx, claimed: Omit<Payout, 'reference'>[]) => Promise<Map
  */
 export async function submitDue(
   tx: Tx,
-  {
-    now,
-    countMax,
-    nextPollAt,
-    scope,
-    currencies,
-    nameForBank,
-  }: Claiming & { currencies?: readonly Currency[] | undefined; nameForBank: NameForBank },
+  { now, countMax, nextPollAt, scope, currencies, nameForBank }: Submitting,
 ): Promise<Payout[]> {
   const ofRail = currencies === undefined ? sql`` : sql`and w.currency = any(${[...currencies]}::text[])`
   const due = await lockDue(tx, { status: 'held', now, countMax, scope, ofRail })

@@ -58,6 +58,8 @@ async function select(db: Reader, partnerId?: string): Promise<(Float & { partne
  */
 type Movement = { partnerId: string; amount: Money; reference?: string | undefined; now: Date }
 
+type OfFloat = { partnerId: string; currency: Currency }
+
 /** `isRepeated`: the reference was used for the same movement before, at `at`; nothing moved now. */
 export type Moved = { movementId: string; at: Date; isRepeated: boolean }
 
@@ -302,10 +304,7 @@ export async function setFloor(
   return before
 }
 
-async function floorOf(
-  tx: Tx,
-  { partnerId, currency }: { partnerId: string; currency: Currency },
-): Promise<bigint | null> {
+async function floorOf(tx: Tx, { partnerId, currency }: OfFloat): Promise<bigint | null> {
   const limit = await tx
     .selectFrom('floatLimits')
     .select('floor')
@@ -379,7 +378,7 @@ async function lockPartner(tx: Tx, partnerId: string, { waits = true } = {}): Pr
 }
 
 // Nothing is paid out in a currency without a tier, so money there would go unnoticed.
-async function requireTier(tx: Tx, { partnerId, currency }: { partnerId: string; currency: Currency }): Promise<void> {
+async function requireTier(tx: Tx, { partnerId, currency }: OfFloat): Promise<void> {
   const tier = await tx
     .selectFrom('tiers')
     .select('name')
@@ -389,10 +388,7 @@ async function requireTier(tx: Tx, { partnerId, currency }: { partnerId: string;
   if (tier === undefined) throw problem('Conflict', `The partner has no tier in ${currency}; create one first`)
 }
 
-async function sumsOf(
-  tx: Tx,
-  { partnerId, currency }: { partnerId: string; currency: Currency },
-): Promise<{ float: bigint; free: bigint }> {
+async function sumsOf(tx: Tx, { partnerId, currency }: OfFloat): Promise<{ float: bigint; free: bigint }> {
   const sums = ledger.floatSums({ partnerId: sql`${partnerId}`, currency: sql`${currency}` })
   const { rows } = await sql<{ float: bigint; free: bigint }>`
     select float, float - pending as free from (${sums}) s`.execute(tx)

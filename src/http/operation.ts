@@ -173,6 +173,9 @@ export type Operation<Context = ApiContext> = About &
     body?: TSchema
   }
 
+/** What the documents say of an operation, for functions that declare several like it. */
+export type Words = { summary: string; description: string }
+
 type Given<S> = S extends TSchema ? Static<S> : undefined
 
 export type Route = `${Method} /${string}`

@@ -3,6 +3,7 @@ import { sealerOf } from '../sealing/held.ts'
 import { inScope, type Scope } from '../worker/task.ts'
 import { recordCounts } from './counts.ts'
 import { listFormerNames } from './former-names.ts'
+import type { OfMember } from './locks.ts'
 import { profileReader, select } from './rows.ts'
 import type { MemberStatus } from './schema.ts'
 import { Fingerprints, sealedColumns } from './sealing.ts'
@@ -28,20 +29,14 @@ export type ErasableMember = {
  * before, so that the erasure sees them.
  * @returns undefined if there is no such member
  */
-export async function lockErasable(
-  tx: Tx,
-  of: { partnerId: string; memberId: string },
-): Promise<ErasableMember | undefined> {
+export async function lockErasable(tx: Tx, of: OfMember): Promise<ErasableMember | undefined> {
   await sql`
     select from members where partner_id = ${of.partnerId} and id = ${of.memberId} for update`.execute(tx)
   return await findErasable(tx, of)
 }
 
 /** Reads a member, who may be erased already; undefined if there is no such member. */
-export async function findErasable(
-  db: Reader,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<ErasableMember | undefined> {
+export async function findErasable(db: Reader, { partnerId, memberId }: OfMember): Promise<ErasableMember | undefined> {
   const found = await db
     .selectFrom('members')
     .select(['status', 'tier', 'createdAt', 'updatedAt', 'erasedAt', 'emailFingerprint', 'workerIdFingerprint'])
@@ -57,10 +52,7 @@ export async function findErasable(
 }
 
 // During a rotation, rows of imports may have fingerprints with a key that the member's are no longer made with.
-async function makeNames(
-  db: Reader,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<Buffer[]> {
+async function makeNames(db: Reader, { partnerId, memberId }: OfMember): Promise<Buffer[]> {
   const member = await select(db, partnerId).where('id', '=', memberId).executeTakeFirst()
   if (member === undefined) return []
   const { email, workerId } = profileReader(db, partnerId)(member)
@@ -113,10 +105,7 @@ export async function listRestored(db: Reader): Promise<Restored[]> {
 }
 
 /** Destroys the keys of an erased member again. */
-export async function destroyRestoredKeys(
-  tx: Tx,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<void> {
+export async function destroyRestoredKeys(tx: Tx, { partnerId, memberId }: OfMember): Promise<void> {
   await sql`
     update member_keys k
        set profile_key = null, payment_key = case when e.last_paid_at is not null and e.payment_key_destroyed_at is null
@@ -129,7 +118,7 @@ export async function destroyRestoredKeys(
 /** Destroys the payment key of an erased member: it is no longer known to which accounts they were paid. */
 export async function destroyPaymentKeys(
   tx: Tx,
-  { members, scope }: { members: { partnerId: string; memberId: string }[]; scope: Scope | undefined },
+  { members, scope }: { members: OfMember[]; scope: Scope | undefined },
 ): Promise<void> {
   await sql`
     update member_keys k set payment_key = null

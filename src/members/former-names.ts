@@ -1,6 +1,7 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { sealerOf } from '../sealing/held.ts'
 import { constantOf, inScope, type Old } from '../worker/task.ts'
+import type { OfMember } from './locks.ts'
 import type { Change } from './rules.ts'
 import { Fingerprints } from './sealing.ts'
 
@@ -31,10 +32,7 @@ export async function recordFormerNames(
 }
 
 /** Lists the fingerprints of the e-mails and worker ids that a member no longer has. */
-export async function listFormerNames(
-  db: Reader,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<Buffer[]> {
+export async function listFormerNames(db: Reader, { partnerId, memberId }: OfMember): Promise<Buffer[]> {
   const rows = await db
     .selectFrom('memberFormerNames')
     .select('fingerprint')

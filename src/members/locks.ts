@@ -12,6 +12,8 @@ export type LockedMember = {
   isErased: boolean
 }
 
+export type OfMember = { partnerId: string; memberId: string }
+
 type OfMembers = { partnerId: string; memberIds: string[] }
 
 /**
@@ -47,10 +49,7 @@ export async function lockMembers(
  * Locks a member for a change that an erasure would destroy, so that the change does not outlive the erasure.
  * @throws Problem `Conflict` if the member is erased
  */
-export async function excludeErasure(
-  tx: Tx,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<void> {
+export async function excludeErasure(tx: Tx, { partnerId, memberId }: OfMember): Promise<void> {
   const [member] = await lockMembers(tx, { partnerId, memberIds: [memberId] })
   if (member?.isErased) throw conflict('The member was erased, and takes no more metadata')
 }

@@ -11,16 +11,16 @@ import { sealerOf } from '../sealing/held.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { type Change, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
 import { readCounts } from './counts.ts'
-import { currenciesOf, lockMembers } from './locks.ts'
+import { currenciesOf, lockMembers, type OfMember } from './locks.ts'
 import { memberReader, profileReader, select } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
 import type { MemberStatus, NewMember } from './schema.ts'
 import { Fingerprints } from './sealing.ts'
 
 export { recount } from './counts.ts'
+export type { OfMember } from './locks.ts'
 export type { Member } from './rules.ts'
 
-export type OfMember = { partnerId: string; memberId: string }
 // The last two are of members that processes at different steps of a rotation write; see docs/decisions/0063-rotating-keys.md.
 const uniqueNames = [
   'one_member_per_email',

@@ -1,7 +1,7 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import { sql, type Tx } from '../database/database.ts'
 import { sealerOf } from '../sealing/held.ts'
-import type { OfMember } from './members.ts'
+import type { OfMember } from './locks.ts'
 import { memberNotFound } from './rules.ts'
 import { Fingerprints } from './sealing.ts'
 

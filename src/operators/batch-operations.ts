@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { nextQuery, pageQuery, readPage } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
-import { type Audit, named, operationsOn } from '../http/operation.ts'
+import { type Audit, named, operationsOn, type Words } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { toWire } from '../kernel/money.ts'
 import { described, strictObject } from '../kernel/schemas.ts'
@@ -143,24 +143,14 @@ const withdrawPayoutBatchClosing = operation({
   },
 })
 
-const changeOfHold = ({
-  verb,
-  isHeld,
-  summary,
-  description,
-}: {
-  verb: 'hold' | 'release'
-  isHeld: boolean
-  summary: string
-  description: string
-}) =>
+const changeOfHold = (verb: 'hold' | 'release', words: Words) =>
   operation({
     route: `POST /operator/v1/payout-batches/:batchId/${verb}`,
-    summary,
-    description,
+    ...words,
     body: Type.Optional(ReasonGiven),
     success: { description: 'The batch.', schema: Batch },
     async write(tx, { operator: { person }, params: { batchId }, body: { reason = null }, actor, now, context }) {
+      const isHeld = verb === 'hold'
       const hasChanged = await unsentBatches.setHeld(tx, { batchId, held: isHeld })
       const body = await view(tx, { batchId, rails: context.rails })
       if (!hasChanged) return { body, resourceId: batchId }
@@ -171,16 +161,12 @@ const changeOfHold = ({
     },
   })
 
-const holdPayoutBatch = changeOfHold({
-  verb: 'hold',
-  isHeld: true,
+const holdPayoutBatch = changeOfHold('hold', {
   summary: 'Hold an unsent batch',
   description: 'A held batch is not sent until it is released. Idempotent.',
 })
 
-const releasePayoutBatch = changeOfHold({
-  verb: 'release',
-  isHeld: false,
+const releasePayoutBatch = changeOfHold('release', {
   summary: 'Release a held batch',
   description: 'Idempotent.',
 })

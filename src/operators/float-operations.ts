@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
 import * as float from '../float/float.ts'
-import { named, operationsOn } from '../http/operation.ts'
+import { named, operationsOn, type Words } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, fromWire, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
@@ -186,14 +186,10 @@ export const floatOperations = named({
   listAccountDays,
 })
 
-function movement(
-  verb: 'fund' | 'withdraw' | 'cover',
-  { summary, description, move }: { summary: string; description: string; move: typeof float.fund },
-) {
+function movement(verb: 'fund' | 'withdraw' | 'cover', { move, ...words }: Words & { move: typeof float.fund }) {
   return operation({
     route: `POST /operator/v1/partners/:partnerId/float/${verb}`,
-    summary,
-    description,
+    ...words,
     body: Movement,
     success: { description: 'The movement, and the floats after it.', schema: FloatsAfterMovement },
     problems: ['UnprocessableEntity'],

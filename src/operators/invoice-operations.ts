@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
 import type { Reader } from '../database/database.ts'
 import * as invoices from '../fees/invoices.ts'
-import { named, operationWith } from '../http/operation.ts'
+import { named, operationWith, type Words } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { allToWire, CurrencyCode, signedMoney, toWire } from '../kernel/money.ts'
 import { described, namedObject, nullable, strictObject, wordOf } from '../kernel/schemas.ts'
@@ -147,14 +147,10 @@ export const invoiceOperations = named({
   voidInvoice,
 })
 
-function correction(
-  verb: 'reopen' | 'void',
-  { summary, description, correct }: { summary: string; description: string; correct: typeof invoices.reopen },
-) {
+function correction(verb: 'reopen' | 'void', { correct, ...words }: Words & { correct: typeof invoices.reopen }) {
   return operation({
     route: `POST /operator/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
-    summary,
-    description,
+    ...words,
     body: namedObject('InvoiceNote', {
       note: line(500, {
         description: 'The reason in the audit log. Must not contain personal data.',

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { nextQuery, readPage } from '../contract/list.ts'
-import { named, operationsOn } from '../http/operation.ts'
+import { named, operationsOn, type Words } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
 import { namedObject, strictObject, TextOrNull, wordOf } from '../kernel/schemas.ts'
@@ -140,15 +140,7 @@ const createPayoutRule = operation({
   },
 })
 
-const changeOfRule = ({
-  verb,
-  summary,
-  description,
-}: {
-  verb: 'pause' | 'resume' | 'end'
-  summary: string
-  description: string
-}) =>
+const changeOfRule = (verb: 'pause' | 'resume' | 'end', { summary, description }: Words) =>
   operation({
     route: `POST /operator/v1/payout-rules/:ruleId/${verb}`,
     summary,
@@ -161,20 +153,17 @@ const changeOfRule = ({
     },
   })
 
-const pausePayoutRule = changeOfRule({
-  verb: 'pause',
+const pausePayoutRule = changeOfRule('pause', {
   summary: 'Pause a rule',
   description: 'A paused rule closes nothing until it is resumed. Idempotent.',
 })
 
-const resumePayoutRule = changeOfRule({
-  verb: 'resume',
+const resumePayoutRule = changeOfRule('resume', {
   summary: 'Resume a paused rule',
   description: 'An operator key is refused. Idempotent.',
 })
 
-const endPayoutRule = changeOfRule({
-  verb: 'end',
+const endPayoutRule = changeOfRule('end', {
   summary: 'End a rule',
   description: 'Also ends a proposed rule. Idempotent.',
 })

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
 import type { Tx } from '../database/database.ts'
-import { named, operationWith } from '../http/operation.ts'
+import { named, operationWith, type Words } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { strictObject } from '../kernel/schemas.ts'
 import { partnerNow } from '../partners/clocks.ts'
@@ -135,17 +135,14 @@ export const partnerOperations = named({
   restorePartner,
 })
 
-type StateChange = {
-  summary: string
-  description: string
+type StateChange = Words & {
   change: (tx: Tx, asked: { partnerId: string; now: Date }) => Promise<partners.PartnerChange>
 }
 
-function stateChange(verb: 'pause' | 'resume' | 'suspend' | 'restore', { summary, description, change }: StateChange) {
+function stateChange(verb: 'pause' | 'resume' | 'suspend' | 'restore', { change, ...words }: StateChange) {
   return operation({
     route: `POST /operator/v1/partners/:partnerId/${verb}`,
-    summary,
-    description,
+    ...words,
     body: ReasonGiven,
     success: { description: 'The partner.', schema: Partner },
     async write(tx, call) {

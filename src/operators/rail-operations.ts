@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
-import { named, operationsOn } from '../http/operation.ts'
+import { named, operationsOn, type Words } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { type Brake, brakeInWords, listBrakes } from '../payouts/books/brakes.ts'
 import { listBegun } from '../payouts/books/import.ts'
@@ -25,21 +25,12 @@ const listRails = operation({
   },
 })
 
-const changeOfHold = ({
-  verb,
-  change,
-  summary,
-  description,
-}: {
-  verb: 'hold' | 'release'
-  change: typeof railHolds.hold
-  summary: string
-  description: string
-}) =>
+type HoldChange = Words & { change: typeof railHolds.hold }
+
+const changeOfHold = (verb: 'hold' | 'release', { change, ...words }: HoldChange) =>
   operation({
     route: `POST /operator/v1/rails/:rail/${verb}`,
-    summary,
-    description,
+    ...words,
     params: Type.Object({ rail: railName }),
     body: Type.Optional(ReasonGiven),
     success: { description: 'The rail.', schema: Rail },
@@ -65,16 +56,14 @@ const changeOfHold = ({
     },
   })
 
-const holdRail = changeOfHold({
-  verb: 'hold',
+const holdRail = changeOfHold('hold', {
   change: railHolds.hold,
   summary: 'Hold a rail',
   description:
     'Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.',
 })
 
-const releaseRail = changeOfHold({
-  verb: 'release',
+const releaseRail = changeOfHold('release', {
   change: railHolds.release,
   summary: 'Release a held rail',
   description: 'Also releases a rail that is no longer configured. Idempotent.',

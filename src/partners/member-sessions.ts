@@ -131,10 +131,12 @@ export async function findSession(
   }
 }
 
+type OfMember = { partnerId: string; memberId: string }
+
 /** The sessions of a member that are not forgotten yet, newest first. */
 export async function listSessions(
   db: Reader,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
+  { partnerId, memberId }: OfMember,
 ): Promise<{ id: string; scope: SessionScope; origin: string | null; createdAt: Date; expiresAt: Date }[]> {
   const { rows } = await sql<{
     id: string
@@ -149,10 +151,7 @@ export async function listSessions(
 }
 
 /** Deletes all sessions of a member. */
-export async function deleteSessionsOf(
-  tx: Tx,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<void> {
+export async function deleteSessionsOf(tx: Tx, { partnerId, memberId }: OfMember): Promise<void> {
   await sql`delete from member_sessions where partner_id = ${partnerId} and member_id = ${memberId}`.execute(tx)
 }
 

@@ -1,4 +1,4 @@
-import { named } from '../http/operation.ts'
+import { named, type Words } from '../http/operation.ts'
 import type { Currency } from '../kernel/money.ts'
 import { addFault, listFaults } from '../payouts/channels/simulated/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
@@ -36,14 +36,13 @@ const holdSandboxWithdrawal = instruction('hold', {
 })
 
 /** An operation that instructs the simulated bank about one withdrawal. */
-function instruction(name: InstructionName, { summary, description }: { summary: string; description: string }) {
+function instruction(name: InstructionName, words: Words) {
   return sandboxOperation({
     route: `POST /v1/sandbox/withdrawals/:withdrawalId/${name}`,
     scope: 'pay:write',
     answerMsMax,
     sdk: `sandbox.withdrawals.${name}`,
-    summary,
-    description,
+    ...words,
     body: BankReason,
     success: {
       description: 'The withdrawal. Its status is an earlier one if the bank did not get that far.',

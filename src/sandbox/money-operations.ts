@@ -1,5 +1,5 @@
 import * as float from '../float/float.ts'
-import { named } from '../http/operation.ts'
+import { named, type Words } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { amountMax, fromWire, toWire } from '../kernel/money.ts'
 import * as partners from '../partners/partners.ts'
@@ -40,30 +40,24 @@ const fundSandboxFloat = sandboxOperation({
   },
 })
 
-const pauseSandbox = pausing({
-  verb: 'pause',
-  isPaused: true,
+const pauseSandbox = pausing('pause', {
   summary: 'Pause withdrawals',
   description: 'Intents and completions are refused with `UnprocessableEntity`, and balances say so. Idempotent.',
 })
 
-const resumeSandbox = pausing({
-  verb: 'resume',
-  isPaused: false,
+const resumeSandbox = pausing('resume', {
   summary: 'Resume withdrawals',
   description: 'Ends a pause. Idempotent.',
 })
 
-type PauseOperation = { verb: 'pause' | 'resume'; isPaused: boolean; summary: string; description: string }
-
 /** Pauses or resumes withdrawals, as the operator does in production. */
-function pausing({ verb, isPaused, summary, description }: PauseOperation) {
+function pausing(verb: 'pause' | 'resume', words: Words) {
+  const isPaused = verb === 'pause'
   return sandboxOperation({
     route: `POST /v1/sandbox/${verb}`,
     scope: 'pay:write',
     sdk: `sandbox.${verb}`,
-    summary,
-    description,
+    ...words,
     success: { description: 'Whether withdrawals are paused.', schema: Paused },
     async write(tx, { partner }) {
       const { before } = await (isPaused ? partners.pausePartner : partners.resumePartner)(tx, partner.id)

@@ -2,15 +2,7 @@ import { useRef, useState } from 'preact/hooks'
 import { Icon } from './icon.tsx'
 import { type PageAction, usePageAction } from './page-action.ts'
 
-/** Accepts a file that is dropped or chosen in a dialog. */
-export function DropZone({
-  label,
-  onFile,
-  kinds = '.csv,.xlsx,text/csv',
-  hint,
-  takesMany = false,
-  pageAction,
-}: {
+type DropZoneProps = {
   label: string
   onFile: (file: File) => void
   /** The file types that the dialog offers; null for any. */
@@ -21,7 +13,11 @@ export function DropZone({
   takesMany?: boolean
   /** The palette's action that opens the dialog. */
   pageAction?: PageAction
-}) {
+}
+
+/** Accepts a file that is dropped or chosen in a dialog. */
+export function DropZone(props: DropZoneProps) {
+  const { label, onFile, kinds = '.csv,.xlsx,text/csv', hint, takesMany = false, pageAction } = props
   const input = useRef<HTMLInputElement>(null)
   // The browser allows this for a few seconds after the key press or click in the palette.
   usePageAction(pageAction, () => input.current?.click())

@@ -202,16 +202,7 @@ function problemsOf(error: unknown, names: string[]): Map<string, string> {
   )
 }
 
-export function Field({
-  label,
-  name,
-  value,
-  note,
-  type = 'text',
-  suggestions,
-  isRequired = false,
-  problemsOf = [],
-}: {
+type FieldProps = {
   label: string
   name: string
   value?: string | null
@@ -221,7 +212,10 @@ export function Field({
   isRequired?: boolean
   /** Other names under which the service reports problems with this field. */
   problemsOf?: string[]
-}) {
+}
+
+export function Field(props: FieldProps) {
+  const { label, name, value, note, type = 'text', suggestions, isRequired = false, problemsOf = [] } = props
   const problem = useProblem(name, ...problemsOf)
   return (
     <label class="field stack">

@@ -272,19 +272,7 @@ export function Drawer({ title, isOpen, focus = '', onClose, children }: DrawerP
   )
 }
 
-/**
- * A button that opens a drawer.
- * @param props.children receives the function that closes the drawer
- */
-export function DrawerButton({
-  text,
-  title = text,
-  look: Look = Button,
-  icon,
-  label,
-  pageAction,
-  children,
-}: {
+type DrawerButtonProps = {
   text: string
   /** The title of the drawer; defaults to the button's text. */
   title?: string
@@ -294,7 +282,14 @@ export function DrawerButton({
   /** The palette's action that opens the drawer. */
   pageAction?: PageAction
   children: (close: () => void) => ComponentChildren
-}) {
+}
+
+/**
+ * A button that opens a drawer.
+ * @param props.children receives the function that closes the drawer
+ */
+export function DrawerButton(props: DrawerButtonProps) {
+  const { text, title = text, look: Look = Button, icon, label, pageAction, children } = props
   const [isOpen, setIsOpen] = useState(false)
   const close = () => setIsOpen(false)
   usePageAction(pageAction, () => setIsOpen(true))

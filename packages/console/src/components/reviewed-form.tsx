@@ -5,26 +5,22 @@ import { Button } from './button.tsx'
 import { Form } from './form.tsx'
 import { Amount } from './values.tsx'
 
-/**
- * A form in two steps: the reader fills it in, then reviews and confirms the changes. Going back keeps the entries.
- * @param props.plan parses the fields and works out what would change
- * @param props.confirm the label of the second step's button; null if there is nothing to confirm
- */
-export function ReviewedForm<Plan>({
-  submit = 'Review changes',
-  plan,
-  children,
-  review,
-  confirm,
-  onConfirm,
-}: {
+type ReviewedFormProps<Plan> = {
   submit?: string
   plan: (fields: Record<string, string>) => PromiseLike<Plan>
   children: ComponentChildren
   review: (planned: Plan) => ComponentChildren
   confirm: (planned: Plan) => string | null
   onConfirm: (planned: Plan, fields: Record<string, string>) => PromiseLike<unknown>
-}) {
+}
+
+/**
+ * A form in two steps: the reader fills it in, then reviews and confirms the changes. Going back keeps the entries.
+ * @param props.plan parses the fields and works out what would change
+ * @param props.confirm the label of the second step's button; null if there is nothing to confirm
+ */
+export function ReviewedForm<Plan>(props: ReviewedFormProps<Plan>) {
+  const { submit = 'Review changes', plan, children, review, confirm, onConfirm } = props
   const [planned, setPlanned] = useState<Plan>()
   const second = useRef<HTMLDivElement>(null)
   useEffect(() => {

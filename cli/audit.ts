@@ -11,6 +11,7 @@ const operations = () => import('../src/operators/audit-operations.ts')
 
 export const auditCommand = addPaging(
   new OperatorCommand('audit', operations)
+    .description('Show who changed what, by command or API request, newest first. See docs/operations/audit.md.')
     .option('--partner <partner>', 'only changes of this partner')
     .option('--resource <id>', 'only changes of this resource: a member id, a key id, a tier name, …')
     .option('--actor <actor>', 'only changes by this actor: an API key id, or user@host')

@@ -10,7 +10,9 @@ import { whole } from './whole.ts'
 
 const operations = () => import('../src/operators/installation-operations.ts')
 
-export const backupCommand = new PrintingCommand('backup')
+export const backupCommand = new PrintingCommand('backup').description(
+  'Back up the embedded PostgreSQL, and record backups by other tools, so that a missing one is noticed.',
+)
 
 backupCommand
   .command('take')

@@ -38,6 +38,7 @@ const limits = {
 type Options = { json?: boolean; log?: string; dryRun?: boolean }
 
 export const bundleCommand = new Command('bundle')
+  .description('Write a support bundle without personal data or secrets.')
   .argument('[file]', 'the file to write, by default midmonth-support-TIME.zip in this folder')
   .option('--log <file>', 'add the last lines of this log of the service; - reads them from standard input')
   .option('--dry-run', 'only say what the file would have')

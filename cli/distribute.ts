@@ -12,6 +12,9 @@ import { withOwner } from './with-database.ts'
 type Options = { yes?: boolean; shards: number; json?: boolean }
 
 export const distributeCommand = new PrintingCommand('distribute')
+  .description(
+    'Spread the tables over the nodes of a distributed PostgreSQL (Citus). See docs/operations/scale-out.md.',
+  )
   .option('--yes', 'do it; otherwise only say what is left to do')
   .option(
     '--shards <count>',

@@ -29,6 +29,7 @@ const limits = {
 }
 
 export const doctorCommand = new Command('doctor')
+  .description('Check what is missing before this installation can pay in live mode. Changes nothing.')
   .option('--json', 'print JSON')
   .addHelpText(
     'after',

@@ -10,7 +10,9 @@ import { whole } from './whole.ts'
 
 const failover = fileURLToPath(new URL('../test/drills/failover/failover.ts', import.meta.url))
 
-export const drillCommand = new Command('drill').addCommand(restoreDrill)
+export const drillCommand = new Command('drill')
+  .description('Rehearse the loss of the database. See docs/operations/high-availability.md.')
+  .addCommand(restoreDrill)
 
 drillCommand
   .command('failover')

@@ -9,7 +9,9 @@ import { table } from './print.ts'
 
 const operations = () => import('../src/operators/float-operations.ts')
 
-export const floatCommand = new OperatorCommand('float', operations)
+export const floatCommand = new OperatorCommand('float', operations).description(
+  'Manage the float, the money that funds withdrawals. Amounts are in minor units (pence, cents).',
+)
 
 floatCommand
   .command('show')

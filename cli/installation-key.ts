@@ -30,7 +30,7 @@ const limits = {
 }
 
 export const installationKeyCommand = new PrintingCommand('installation-key').description(
-  'Manage the installation’s key, which opens the sealed values of the database.',
+  'Manage the installation’s key, which opens the sealed values of the database. See docs/operations/keys.md.',
 )
 
 type Other = { settings?: string; file?: string; json?: boolean }

@@ -14,7 +14,9 @@ import { sheet, table } from './print.ts'
 
 const operations = () => import('../src/operators/invoice-operations.ts')
 
-export const invoiceCommand = new OperatorCommand('invoice', operations)
+export const invoiceCommand = new OperatorCommand('invoice', operations).description(
+  'Bill the fees that employers pay.',
+)
 
 const argument = {
   partner: ['<partner>', 'the partner’s id, par_…'],

@@ -6,7 +6,9 @@ import { table } from './print.ts'
 
 const operations = () => import('../src/operators/member-job-operations.ts')
 
-export const jobCommand = new OperatorCommand('job', operations)
+export const jobCommand = new OperatorCommand('job', operations).description(
+  'Inspect member jobs: imported lists of members, and batches of changes.',
+)
 
 type ListOptions = OperatorOptions & {
   json?: boolean

@@ -8,7 +8,9 @@ import { printResult, table } from './print.ts'
 
 const operations = () => import('../src/operators/key-operations.ts')
 
-export const keyCommand = new OperatorCommand('key', operations)
+export const keyCommand = new OperatorCommand('key', operations).description(
+  'Manage API keys. To rotate one, create a new key, switch to it, then revoke the old one.',
+)
 
 keyCommand
   .command('create')

@@ -15,7 +15,9 @@ import { withDatabase, withOwner } from './with-database.ts'
 
 const operations = () => import('../src/operators/journal-operations.ts')
 
-export const ledgerCommand = new OperatorCommand('ledger', operations)
+export const ledgerCommand = new OperatorCommand('ledger', operations).description(
+  'Check the ledger, and export its journal.',
+)
 
 ledgerCommand
   .command('verify')

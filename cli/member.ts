@@ -7,7 +7,7 @@ import { inTable } from './withdrawal.ts'
 
 const operations = () => import('../src/operators/member-operations.ts')
 
-export const memberCommand = new OperatorCommand('member', operations)
+export const memberCommand = new OperatorCommand('member', operations).description('Inspect a member of any partner.')
 
 memberCommand
   .command('show')

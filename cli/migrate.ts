@@ -8,6 +8,7 @@ import { countOf, printResult } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
 
 export const migrateCommand = new PrintingCommand('migrate')
+  .description('Migrate the database schema. Safe to run again, and from several machines at once.')
   .option(
     '--contract',
     'also remove what only older programs need; they must have stopped, and cannot be started again',

@@ -19,7 +19,9 @@ import { takeMax } from './paging.ts'
 import { countOf, print, printResult } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-export const operatorCommand = new PrintingCommand('operator').addCommand(operatorKeyCommand)
+export const operatorCommand = new PrintingCommand('operator')
+  .description('Manage the people who sign in to the console, and operator keys. See docs/operations/users.md.')
+  .addCommand(operatorKeyCommand)
 
 operatorCommand
   .command('create')

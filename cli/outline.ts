@@ -31,11 +31,17 @@ export function outlineOf(command: Command): Outline {
   }
 }
 
-/** The operators' command of this name, as `npm run generate` has outlined it. */
+/** The operators' commands, as `npm run generate` has outlined them. */
+const outlines: Outline[] = JSON.parse(readFileSync(new URL('outline.json', import.meta.url), 'utf8'))
+
+/** The operators' command of this name. */
 export function outlinedCommand(name: string): Command {
-  const outlines: Outline[] = JSON.parse(readFileSync(new URL('outline.json', import.meta.url), 'utf8'))
   const outline = outlines.find(each => each.name === name)
   return outline === undefined ? new Command(name) : commandOf(outline)
+}
+
+export function outlinedDescription(name: string): string {
+  return outlines.find(each => each.name === name)?.description ?? ''
 }
 
 function shown(as: string, given: Option | Argument): Shown {

@@ -13,7 +13,9 @@ const placeholders = { text: 'text', country: 'code', zone: 'zone', day: 'day', 
 
 const operations = () => import('../src/operators/partner-operations.ts')
 
-export const partnerCommand = new OperatorCommand('partner', operations)
+export const partnerCommand = new OperatorCommand('partner', operations).description(
+  'Manage partners: employers, gig platforms, payroll bureaus.',
+)
 
 const createCommand = partnerCommand
   .command('create')

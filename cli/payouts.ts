@@ -30,7 +30,9 @@ const operations = async () => ({
   ...(await import('../src/operators/restore-operations.ts')),
 })
 
-export const payoutsCommand = new OperatorCommand('payouts', operations)
+export const payoutsCommand = new OperatorCommand('payouts', operations).description(
+  'Manage payments through bank files: batches, approvals, files and exceptions.',
+)
 
 addPaging(
   payoutsCommand

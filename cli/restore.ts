@@ -11,6 +11,7 @@ import { printResult } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
 
 export const restoreCommand = new Command('restore')
+  .description('Restore the embedded PostgreSQL from its backups, into an empty data folder.')
   .requiredOption('--identity <file>', 'the private key of age that opens the backups, from where you keep it')
   .option('--at <instant>', 'restore what was committed until then; by default all that is archived', instant)
   .option('--backup <id>', 'start from this backup; by default from the last one before the instant')

@@ -9,7 +9,9 @@ import { printResult, table } from './print.ts'
 
 const operations = () => import('../src/operators/revenue-operations.ts')
 
-export const revenueCommand = new OperatorCommand('revenue', operations)
+export const revenueCommand = new OperatorCommand('revenue', operations).description(
+  'Show fees and the operator’s income from them, and withdraw that income from the float.',
+)
 
 revenueCommand
   .command('show')

@@ -17,6 +17,7 @@ import { exitAfterFailedStart, handleShutdown } from './shutdown.ts'
 import { terminal, writeLine } from './terminal.ts'
 
 export const startCommand = new Command('start')
+  .description('Start the API and the worker, or only one of them. Ctrl-C stops both.')
   .option('--api', 'start only the API')
   .option('--worker', 'start only the worker')
   .addHelpText('after', examples('start', 'start --api', 'start --worker'))

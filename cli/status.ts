@@ -30,6 +30,7 @@ const exitCodes = { fine: 0, needsAttention: 1, cannotTell: 2 }
 const operations = () => import('../src/operators/installation-operations.ts')
 
 export const statusCommand = new Command('status')
+  .description('Check the health of the database, workers, queue, payouts, floats and partners. Changes nothing.')
   .option('--json', 'print JSON; with --watch one line each time')
   .option(
     '--watch [seconds]',

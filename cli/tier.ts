@@ -21,7 +21,9 @@ const partsOfFee: (keyof WireTerms)[] = ['feeFixed', 'feeBps', 'feeMin', 'feeMax
 
 const operations = () => import('../src/operators/tier-operations.ts')
 
-export const tierCommand = new OperatorCommand('tier', operations)
+export const tierCommand = new OperatorCommand('tier', operations).description(
+  'Manage tiers: the fees and limits of withdrawals.',
+)
 
 const setCommand = tierCommand
   .command('set')

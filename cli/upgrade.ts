@@ -16,6 +16,7 @@ import { terminal, writeErrorLine } from './terminal.ts'
 type Options = { databaseUrl?: string; identity?: string; from?: string; json?: boolean }
 
 export const upgradeCommand = new Command('upgrade')
+  .description('Rehearse an upgrade on a copy of the database. See docs/operations/upgrading.md.')
   .requiredOption('--rehearse', 'migrate and contract a copy of the database')
   .option('--database-url <address>', 'the copy, at an address that logs in as its owner')
   .option(

@@ -14,7 +14,9 @@ import { sheet, table } from './print.ts'
 
 const operations = () => import('../src/operators/withdrawal-operations.ts')
 
-export const withdrawalCommand = new OperatorCommand('withdrawal', operations)
+export const withdrawalCommand = new OperatorCommand('withdrawal', operations).description(
+  'Inspect withdrawals across all partners.',
+)
 
 withdrawalCommand
   .command('show')

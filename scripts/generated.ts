@@ -1,4 +1,3 @@
-import { Command } from 'commander'
 import pino from 'pino'
 import { outlineOf } from '../cli/outline.ts'
 import { operatorCommands } from '../cli/run.ts'
@@ -74,9 +73,7 @@ async function openapiDocuments(databases: Databases) {
 
 /** The operators' commands, for completion. */
 async function commandOutlines(): Promise<string> {
-  const commands = operatorCommands.entries.map(async ({ name, description, load }) =>
-    outlineOf((await load([name], async () => new Command())).description(description)),
-  )
+  const commands = operatorCommands.entries.map(async ({ load }) => outlineOf(await load()))
   return `${JSON.stringify(await Promise.all(commands), null, 1)}\n`
 }
 

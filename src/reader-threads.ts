@@ -15,6 +15,15 @@ type Limits = {
 
 type Message<Batch, Found> = { batch: Batch } | { found: Found }
 
+/** @property isKept whether the thread may be reused for the next task */
+type Reading<Batch> = {
+  heapMbMax: number
+  isKept: boolean
+  transfer?: Transferable[]
+  signal: AbortSignal
+  onBatch: (batch: Batch) => Promise<void> | void
+}
+
 /** The input needs more memory or time than a thread is given. */
 export class ReaderExhausted extends Error {}
 
@@ -37,25 +46,9 @@ export class ReaderThreads<Task, Batch, Found> {
 
   /**
    * Reads one input in a thread. The thread is at most a few batches ahead of `onBatch`.
-   * @param isKept whether the thread may be reused for the next task
    * @throws ReaderExhausted; Problem `ServiceUnavailable` when all threads are taken, `BadRequest` when the caller has disconnected
    */
-  async read(
-    task: Task,
-    {
-      heapMbMax,
-      isKept,
-      transfer = [],
-      signal,
-      onBatch,
-    }: {
-      heapMbMax: number
-      isKept: boolean
-      transfer?: Transferable[]
-      signal: AbortSignal
-      onBatch: (batch: Batch) => Promise<void> | void
-    },
-  ): Promise<Found> {
+  async read(task: Task, { heapMbMax, isKept, transfer = [], signal, onBatch }: Reading<Batch>): Promise<Found> {
     await this.acquire(signal)
     let isReusable = false
     let worker: Worker | undefined

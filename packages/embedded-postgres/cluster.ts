@@ -39,23 +39,21 @@ export type Cluster = {
   user: ServerUser
 }
 
-/**
- * Finds or creates the folders, the binaries and the cluster. Safe to kill at any point and to run concurrently: slow steps
- * create under a temporary name and then rename.
- */
-export async function prepareCluster({
-  mayCreate = true,
-  onCreate = () => undefined,
-  onProgress = () => undefined,
-  ...options
-}: {
+type ClusterOptions = {
   names: Names
   dataDir?: string
   checkoutDir: string
   mayCreate?: boolean
   onCreate?: (dataDir: string) => void
   onProgress?: (step: string) => void
-}): Promise<Cluster> {
+}
+
+/**
+ * Finds or creates the folders, the binaries and the cluster. Safe to kill at any point and to run concurrently: slow steps
+ * create under a temporary name and then rename.
+ */
+export async function prepareCluster(options: ClusterOptions): Promise<Cluster> {
+  const { names, mayCreate = true, onCreate = () => undefined, onProgress = () => undefined } = options
   const binariesPackage = findPackage()
   const pgdataName = `postgres-${binariesPackage.major}`
   const { dataDir, user } = await chooseDataDir(options, pgdataName)
@@ -64,7 +62,6 @@ export async function prepareCluster({
   if (!existsSync(join(dataDir, pgdataName, 'PG_VERSION'))) onCreate(dataDir)
   sweep(dataDir)
   const binaries = await prepareBinaries(binariesPackage, { dataDir, user, onProgress })
-  const { names } = options
   const cluster = {
     names,
     dataDir,

@@ -20,19 +20,14 @@ export type ErasureSettings = { journal: string; evidenceDays: number; backupDay
 
 /** By default the journal is in the configured state folder, or beside the key file. */
 export function erasureSettingsOf(
-  {
-    MIDMONTH_ERASURE_JOURNAL: file,
-    MIDMONTH_PAYMENT_EVIDENCE_DAYS: evidenceDays,
-    MIDMONTH_BACKUP_DAYS: backupDays,
-    MIDMONTH_STATE_DIR,
-  }: Pick<
-    Settings,
-    'MIDMONTH_ERASURE_JOURNAL' | 'MIDMONTH_PAYMENT_EVIDENCE_DAYS' | 'MIDMONTH_BACKUP_DAYS' | 'MIDMONTH_STATE_DIR'
-  >,
-  { keySource, dataDir }: { keySource: KeySource; dataDir: string },
+  settings: Settings,
+  place: { keySource: KeySource; dataDir: string },
 ): ErasureSettings {
-  const isBesideKey = MIDMONTH_STATE_DIR === '' && 'file' in keySource
-  const folder = isBesideKey ? path.dirname(keySource.file) : stateDirOf({ MIDMONTH_STATE_DIR }, { dataDir })
+  const { MIDMONTH_ERASURE_JOURNAL: file, MIDMONTH_STATE_DIR: stateDir } = settings
+  const { MIDMONTH_PAYMENT_EVIDENCE_DAYS: evidenceDays, MIDMONTH_BACKUP_DAYS: backupDays } = settings
+  const { keySource } = place
+  const isBesideKey = stateDir === '' && 'file' in keySource
+  const folder = isBesideKey ? path.dirname(keySource.file) : stateDirOf(settings, place)
   return { journal: path.resolve(file === '' ? path.join(folder, 'erasures.jsonl') : file), evidenceDays, backupDays }
 }
 

@@ -65,15 +65,8 @@ type FirstEvents<T extends EventType> = {
  * @param resourceId the column of `made` with the id of the resource
  * @param data SQL of each field of the event's data
  */
-export function emitFirstSql<T extends EventType>({
-  partnerId,
-  type,
-  made,
-  resourceId,
-  data,
-  countMax,
-  now,
-}: FirstEvents<T>) {
+export function emitFirstSql<T extends EventType>(first: FirstEvents<T>) {
+  const { partnerId, type, made, resourceId, data, countMax, now } = first
   const ids = Array.from({ length: countMax }, () => newId('event', now))
   const fields = Object.entries<RawBuilder<unknown>>(data).map(([name, value]) => sql`${sql.lit(name)}, ${value}`)
   return sql`

@@ -51,16 +51,14 @@ export type ChannelType = {
   configure(given: unknown, mode: Mode): Rail
 }
 
-/** Declares a channel. Its functions are called only with what its schema accepts. */
-export function channelType<Schema extends TSchema>({
-  schema,
-  faults,
-  configure,
-}: {
+type TypeOf<Schema extends TSchema> = {
   schema: Schema
   faults(given: Static<Schema>, mode: Mode): string[]
   configure(given: Static<Schema>, mode: Mode): Rail
-}): ChannelType {
+}
+
+/** Declares a channel. Its functions are called only with what its schema accepts. */
+export function channelType<Schema extends TSchema>({ schema, faults, configure }: TypeOf<Schema>): ChannelType {
   return {
     schema,
     // The casts hold because readRails validates each rail against the schema of its type.

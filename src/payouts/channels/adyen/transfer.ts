@@ -114,16 +114,10 @@ const Named = Type.Object({
 })
 const isNamed = ajv.compile<Static<typeof Named>>(Named)
 
-/** @param content what `sha256` is of: bytes, or a value that was parsed from JSON */
-export function toUnreadable({
-  why,
-  content,
-  transfer,
-}: {
-  why: string
-  content: unknown
-  transfer?: unknown
-}): Unreadable {
+/** @property content what `sha256` is of: bytes, or a value that was parsed from JSON */
+type Unread = { why: string; content: unknown; transfer?: unknown }
+
+export function toUnreadable({ why, content, transfer }: Unread): Unreadable {
   const { id, reference } = isNamed(transfer) ? transfer : {}
   const bytes = Buffer.isBuffer(content) ? content : JSON.stringify(content)
   return {

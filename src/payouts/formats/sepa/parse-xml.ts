@@ -46,7 +46,7 @@ export async function* parseMessage(
   // Characters received since the latest event: an upper bound for what the parser buffers of one text or tag.
   let held = 0
   let text = ''
-  let message: { start: Step; end?: () => void } | undefined
+  let message: { start: Step; reader: MessageReader } | undefined
   const open: { name: string; step: Step | undefined }[] = []
   const units: FieldsOfUnit[] = []
 
@@ -65,7 +65,7 @@ export async function* parseMessage(
       if (reader !== undefined) {
         if (message !== undefined) refuse('A file must hold only one message; this is a second one')
         step = stepsOf(reader.units)
-        message = { start: step, ...(reader.end === undefined ? {} : { end: reader.end }) }
+        message = { start: step, reader }
       } else if (parent?.name === 'Document' && message === undefined) {
         refuse(`${name.slice(0, 50)} is not read; send pain.002, camt.052, camt.053 or camt.054`)
       }
@@ -88,7 +88,7 @@ export async function* parseMessage(
     const step = open.pop()?.step
     if (step?.field !== undefined) units.at(-1)?.add(step.field, text.trim())
     text = ''
-    if (step !== undefined && step === message?.start) message.end?.()
+    if (step !== undefined && step === message?.start) message.reader.end?.()
     if (step?.unit === undefined) return
     const unit = units.pop()
     if (unit !== undefined) step.unit.read(unit, units.toReversed())

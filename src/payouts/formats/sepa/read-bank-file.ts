@@ -1,6 +1,6 @@
 import { BankFileProblem, type ReadBankFile } from '../bank-files.ts'
 import { type MessageReader, parseMessage } from './parse-xml.ts'
-import { readStatement } from './read-statement.ts'
+import { StatementReader } from './read-statement.ts'
 import { readStatusReport } from './read-status-report.ts'
 import type { Emit } from './values.ts'
 
@@ -29,8 +29,8 @@ export const readBankFile: ReadBankFile = async function* (bytes, { bytesMax, re
 // Version 2 of pain.002 is named after itself.
 function readerOf(element: string, emit: Emit): MessageReader | undefined {
   if (element === 'CstmrPmtStsRpt' || element === 'pain.002.001.02') return readStatusReport(emit)
-  if (element === 'BkToCstmrAcctRpt') return readStatement('camt.052', emit)
-  if (element === 'BkToCstmrStmt') return readStatement('camt.053', emit)
-  if (element === 'BkToCstmrDbtCdtNtfctn') return readStatement('camt.054', emit)
+  if (element === 'BkToCstmrAcctRpt') return new StatementReader('camt.052', emit)
+  if (element === 'BkToCstmrStmt') return new StatementReader('camt.053', emit)
+  if (element === 'BkToCstmrDbtCdtNtfctn') return new StatementReader('camt.054', emit)
   return undefined
 }

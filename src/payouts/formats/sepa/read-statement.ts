@@ -51,41 +51,74 @@ const containers: Record<AccountMessage, string> = { 'camt.052': 'Rpt', 'camt.05
  * accounts. An entry's records add up to its amount: the rest that its transactions leave is a record without a reference to a payment,
  * such as a charge. From camt.052, only its proof that the bank has a payment.
  */
-export function readStatement(message: AccountMessage, emitFinal: Emit): MessageReader {
-  const container = containers[message]
-  const isInterim = message === 'camt.052'
-  const emit = isInterim ? emitterOfSigns(emitFinal) : emitFinal
-  let header: Unit | undefined
+export class StatementReader implements MessageReader {
+  readonly units
+  private readonly message: AccountMessage
+  private readonly isInterim: boolean
+  private readonly emit: Emit
+  private header: Unit | undefined
   // Of the statement that is being read, and of the head that was emitted last.
-  let account: string | undefined
-  let isHeadDue = false
-  let emitted: { account: string | null; currency: string | null } | undefined
-  let entry: OpenEntry | undefined
-  let opening: Money | null = null
-  let closing: Money | null = null
-  let closedOn: Day | undefined
+  private account: string | undefined
+  private isHeadDue = false
+  private emitted: { account: string | null; currency: string | null } | undefined
+  private entry: OpenEntry | undefined
+  private opening: Money | null = null
+  private closing: Money | null = null
+  private closedOn: Day | undefined
 
-  const readAccount = (unit: Unit) => {
+  constructor(message: AccountMessage, emit: Emit) {
+    this.message = message
+    this.isInterim = message === 'camt.052'
+    this.emit = this.isInterim ? emitterOfSigns(emit) : emit
+    this.units = this.unitsBelow(containers[message])
+  }
+
+  end(): void {
+    const { header, message } = this
+    // Without any statement, it is the message of a day on which nothing happened.
+    if (this.emitted === undefined && header !== undefined)
+      this.emit({ type: 'head', head: headOf(header, { message, account: null }) })
+  }
+
+  private unitsBelow(container: string): MessageReader['units'] {
+    return {
+      GrpHdr: {
+        fields: headFields,
+        read: unit => {
+          this.header = unit
+        },
+      },
+      [container]: { fields: statementFields, read: unit => this.endStatement(unit) },
+      [`${container}/Acct`]: { fields: accountFields, read: unit => this.readAccount(unit) },
+      [`${container}/Bal`]: { fields: balanceFields, read: unit => this.readBalance(unit) },
+      [`${container}/Ntry`]: { fields: entryFields, read: (...given) => this.readEntry(...given) },
+      [`${container}/Ntry/NtryDtls/TxDtls`]: { fields: detailFields, read: (...given) => this.readDetail(...given) },
+    }
+  }
+
+  private readAccount(unit: Unit): void {
     const id = accountIdFields.map(field => unit.get(field)).find(value => value !== undefined)
     if (id === undefined) throw problem(unit, 'The account has no number')
     const plain = id.replace(/\s/g, '')
-    if (account !== undefined) throw problem(unit, 'The statement names a second account')
-    account = plain
-    isHeadDue = true
+    if (this.account !== undefined) throw problem(unit, 'The statement names a second account')
+    this.account = plain
+    this.isHeadDue = true
     const currency = unit.get('Ccy')
-    if (currency !== undefined) emitHead(currency)
-  }
-  /** @param currency the account's; null if neither the account nor a balance names it */
-  const emitHead = (currency: string | null) => {
-    if (!isHeadDue || account === undefined) return
-    isHeadDue = false
-    if (emitted?.account === account && emitted.currency === currency) return
-    emitted = { account, currency }
-    if (header !== undefined) emit({ type: 'head', head: { ...headOf(header, { message, account }), currency } })
+    if (currency !== undefined) this.emitHead(currency)
   }
 
-  const readBalance = (unit: Unit) => {
-    if (isHeadDue) emitHead(moneyOf(unit, 'Amt')?.currency ?? null)
+  /** @param currency the account's; null if neither the account nor a balance names it */
+  private emitHead(currency: string | null): void {
+    const { header, message, account } = this
+    if (!this.isHeadDue || account === undefined) return
+    this.isHeadDue = false
+    if (this.emitted?.account === account && this.emitted.currency === currency) return
+    this.emitted = { account, currency }
+    if (header !== undefined) this.emit({ type: 'head', head: { ...headOf(header, { message, account }), currency } })
+  }
+
+  private readBalance(unit: Unit): void {
+    if (this.isHeadDue) this.emitHead(moneyOf(unit, 'Amt')?.currency ?? null)
     const type = unit.get('Tp/CdOrPrtry/Cd')
     const isOpening = type === 'OPBD' || type === 'PRCD'
     // The balance at the foot of a page is not the balance of the day.
@@ -93,51 +126,53 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     const money = moneyOf(unit, 'Amt')
     const day = dayOf(unit, 'Dt')
     if (money === undefined || day === undefined) throw problem(unit, 'The balance lacks its amount or day')
-    if (!isOpening) closedOn = day
+    if (!isOpening) this.closedOn = day
     // Some banks leave out the sign of every balance. Their entries count.
     if (unit.get('CdtDbtInd') === undefined) return
     const balance = { ...money, amount: isCreditOf(unit) ? money.amount : -money.amount }
-    if (isOpening) opening = balance
-    else closing = balance
+    if (isOpening) this.opening = balance
+    else this.closing = balance
   }
 
   /** A statement without any balance counts as well: its number is not missing. */
-  const endStatement = (unit: Unit) => {
-    emitHead(null)
+  private endStatement(unit: Unit): void {
+    this.emitHead(null)
     const numbers = { electronic: numberOf(unit, 'ElctrncSeqNb'), legal: numberOf(unit, 'LglSeqNb') }
-    const day = dayOfStatement(unit)
-    const balances = { opening, closing }
-    const coversFrom = closedOn === undefined ? null : firstDayOf(unit, closedOn)
+    const day = this.dayOfStatement(unit)
+    const balances = { opening: this.opening, closing: this.closing }
+    const coversFrom = this.closedOn === undefined ? null : firstDayOf(unit, this.closedOn)
     const isEmpty = Object.values({ ...balances, ...numbers, coversFrom }).every(value => value === null)
     // Notifications also have numbers, but they count something else.
-    if (message === 'camt.053' && day !== undefined && !isEmpty)
-      emit({ type: 'statement', line: unit.line, day, coversFrom, ...balances, numbers })
-    account = closedOn = undefined
-    opening = closing = null
+    if (this.message === 'camt.053' && day !== undefined && !isEmpty)
+      this.emit({ type: 'statement', line: unit.line, day, coversFrom, ...balances, numbers })
+    this.account = this.closedOn = undefined
+    this.opening = this.closing = null
   }
 
-  const dayOfStatement = (unit: Unit): Day | undefined => closedOn ?? lastDayOf(unit)
+  private dayOfStatement(unit: Unit): Day | undefined {
+    return this.closedOn ?? lastDayOf(unit)
+  }
 
-  const begun = (unit: Unit, statement: Unit): OpenEntry => {
-    if (entry?.unit === unit) return entry
-    if (account === undefined) throw problem(unit, 'The account of the entry is missing')
-    emitHead(null)
+  private begun(unit: Unit, statement: Unit): OpenEntry {
+    if (this.entry?.unit === unit) return this.entry
+    if (this.account === undefined) throw problem(unit, 'The account of the entry is missing')
+    this.emitHead(null)
     const money = moneyOf(unit, 'Amt')
     if (money === undefined) throw problem(unit, 'The entry has no amount')
     const amount = isCreditOf(unit) ? money.amount : -money.amount
     const status = unit.get('Sts/Cd') ?? required(unit, 'Sts')
-    const isBooked = status === 'BOOK' || (isInterim && status === 'PDNG')
-    entry = {
-      ...{ unit, amount, currency: money.currency, isBooked, day: bookedOn(unit, statement) },
+    const isBooked = status === 'BOOK' || (this.isInterim && status === 'PDNG')
+    this.entry = {
+      ...{ unit, amount, currency: money.currency, isBooked, day: this.bookedOn(unit, statement) },
       ...{ details: 0, first: undefined, left: amount },
       ...{ hasPaymentWithoutAmount: false, hasOtherWithoutAmount: false },
     }
-    return entry
+    return this.entry
   }
 
-  const readDetail = (unit: Unit, [outer, statement]: readonly Unit[]) => {
+  private readDetail(unit: Unit, [outer, statement]: readonly Unit[]): void {
     if (outer === undefined || statement === undefined) return
-    const entry = begun(outer, statement)
+    const entry = this.begun(outer, statement)
     if (!entry.isBooked) return
     entry.details += 1
     const detail = detailOf(unit, entry)
@@ -145,22 +180,23 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
       entry.first = detail
       return
     }
-    if (entry.first !== undefined) emitDetail(entry.first, entry)
+    if (entry.first !== undefined) this.emitDetail(entry.first, entry)
     entry.first = undefined
-    emitDetail(detail, entry)
+    this.emitDetail(detail, entry)
   }
 
-  const readEntry = (unit: Unit, [statement]: readonly Unit[]) => {
+  private readEntry(unit: Unit, [statement]: readonly Unit[]): void {
     if (statement === undefined) return
-    const whole = begun(unit, statement)
-    entry = undefined
+    const whole = this.begun(unit, statement)
+    this.entry = undefined
     if (!whole.isBooked) return
     // A single transaction without an amount has the entry's amount.
-    if (whole.first !== undefined) emitDetail({ ...whole.first, amount: whole.first.amount ?? whole.amount }, whole)
+    if (whole.first !== undefined)
+      this.emitDetail({ ...whole.first, amount: whole.first.amount ?? whole.amount }, whole)
     if (whole.hasPaymentWithoutAmount && whole.hasOtherWithoutAmount)
       throw problem(unit, 'The transactions of the entry have no amounts')
     if (whole.details > 0 && (whole.left === 0n || whole.hasPaymentWithoutAmount)) return
-    emit({
+    this.emit({
       type: 'entry',
       line: unit.line,
       entryReference: entryReferenceOf(unit),
@@ -172,7 +208,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     })
   }
 
-  const emitDetail = ({ unit, number, amount, isCredit, isReturn, reference }: Detail, of: OpenEntry) => {
+  private emitDetail({ unit, number, amount, isCredit, isReturn, reference }: Detail, of: OpenEntry): void {
     of.left -= amount ?? 0n
     const reused = unlessPlaceholder(unit.get('Refs/AcctSvcrRef')) ?? entryReferenceOf(of.unit)
     // Banks repeat a reference on all transactions of an entry.
@@ -185,7 +221,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     const isPayment = reference !== null && (isReturn || (!isCredit && isReference(reference)))
     if (isPayment) {
       of.hasPaymentWithoutAmount ||= amount === null
-      emit({
+      this.emit({
         type: 'payment',
         line: unit.line,
         reference,
@@ -199,7 +235,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
       of.hasOtherWithoutAmount = true
     } else {
       const batch = unit.get('Refs/PmtInfId') ?? unit.get('Refs/MsgId')
-      emit({
+      this.emit({
         type: 'entry',
         line: unit.line,
         entryReference,
@@ -213,35 +249,14 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
   }
 
   /** An entry without dates is booked on the day of its statement. */
-  const bookedOn = (unit: Unit, statement: Unit): Day => {
+  private bookedOn(unit: Unit, statement: Unit): Day {
     const day =
       dayOf(unit, 'BookgDt') ??
       dayOf(unit, 'ValDt') ??
-      dayOfStatement(statement) ??
-      (header && dayAmong(header, ['CreDtTm']))
+      this.dayOfStatement(statement) ??
+      (this.header && dayAmong(this.header, ['CreDtTm']))
     if (day === undefined) throw problem(unit, 'Neither the entry nor its statement has a date')
     return day
-  }
-
-  return {
-    units: {
-      GrpHdr: {
-        fields: headFields,
-        read(unit) {
-          header = unit
-        },
-      },
-      [container]: { fields: statementFields, read: endStatement },
-      [`${container}/Acct`]: { fields: accountFields, read: readAccount },
-      [`${container}/Bal`]: { fields: balanceFields, read: readBalance },
-      [`${container}/Ntry`]: { fields: entryFields, read: readEntry },
-      [`${container}/Ntry/NtryDtls/TxDtls`]: { fields: detailFields, read: readDetail },
-    },
-    end() {
-      // Without any statement, it is the message of a day on which nothing happened.
-      if (emitted === undefined && header !== undefined)
-        emit({ type: 'head', head: headOf(header, { message, account: null }) })
-    },
   }
 }
 

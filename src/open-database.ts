@@ -45,26 +45,25 @@ export type Database = Databases & {
   psqlHint: string | undefined
 }
 
+type OpenOptions = {
+  /** The role to connect as: the app role, or the owner, which works before the app role exists. */
+  as?: 'app' | 'owner'
+  /** False for a command that only reads and must not create an embedded database. */
+  mayCreate?: boolean
+  /** The embedded database to recover instead, in a separate folder. */
+  restored?: Restored
+  /** Whether connecting may take a minute; false for a command that reports whether the database answers. */
+  isStarting?: boolean
+  /** Whether the process will serve, and so looks longer for a pooler that shares sessions. */
+  isServing?: boolean
+}
+
 /**
  * Opens the configured database, or the embedded PostgreSQL, which is shared if another process is already running it.
- * @param options.mayCreate false for a command that only reads and must not create an embedded database
- * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
- * @param options.restored the embedded database to recover instead, in a separate folder
- * @param options.isStarting whether connecting may take a minute; false for a command that reports whether the database answers
- * @param options.isServing whether the process will serve, and so looks longer for a pooler that shares sessions
  * @throws Error with a message for the operator
  */
-export async function openDatabase(
-  settings: Settings,
-  log: Logger,
-  {
-    as = 'app',
-    mayCreate = true,
-    restored,
-    isStarting = true,
-    isServing = false,
-  }: { as?: 'app' | 'owner'; mayCreate?: boolean; restored?: Restored; isStarting?: boolean; isServing?: boolean } = {},
-): Promise<Database> {
+export async function openDatabase(settings: Settings, log: Logger, options: OpenOptions = {}): Promise<Database> {
+  const { as = 'app', mayCreate = true, restored, isStarting = true, isServing = false } = options
   if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
       'DATABASE_OWNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
@@ -136,17 +135,12 @@ function firstOf(connection: Connection): Connection | undefined {
 }
 
 /** A backup that is being restored. @property isKept false if it is only looked at */
-export type Restored = { plan: RestorePlan; restoring: Restoring; isKept: boolean }
+type Restored = { plan: RestorePlan; restoring: Restoring; isKept: boolean }
 
-async function openEmbedded(
-  settings: Settings,
-  {
-    log,
-    mayCreate,
-    target,
-    restored,
-  }: { log: Logger; mayCreate: boolean; target: BackupTarget | undefined; restored: Restored | undefined },
-): Promise<EmbeddedPostgres> {
+type Embedding = { log: Logger; mayCreate: boolean; target: BackupTarget | undefined; restored: Restored | undefined }
+
+async function openEmbedded(settings: Settings, embedding: Embedding): Promise<EmbeddedPostgres> {
+  const { log, mayCreate, target, restored } = embedding
   // Nothing is archived before a restore has succeeded, and is in use: the archive may be the one of a server that runs.
   const isArchived = target !== undefined && restored === undefined
   const archive: WalCommands = isArchived

@@ -85,22 +85,22 @@ const writtenAtOnce = 1_000
 
 type Writing = { partnerId: string; instructedAt: Date; now: Date }
 
+/** @property source a `select` of at most `countMax` rows with the columns of a new member, in stored form, and their keys */
+type Invited = {
+  partner: PartnerRules
+  source: ReturnType<typeof sql>
+  countMax: number
+  instructedAt: Date
+  now: Date
+}
+
 /**
  * Invites every member of a relation in one statement.
  * @param instructedAt as for `writeAll`
- * @param source a `select` of at most `countMax` rows with the columns of a new member, in stored form, and their keys
  * @returns the ids of the members that were not invited: another member has the e-mail or the `workerId`
  */
-export async function inviteAll(
-  tx: Tx,
-  {
-    partner,
-    source,
-    countMax,
-    instructedAt,
-    now,
-  }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; instructedAt: Date; now: Date },
-): Promise<string[]> {
+export async function inviteAll(tx: Tx, invited: Invited): Promise<string[]> {
+  const { partner, source, countMax, instructedAt, now } = invited
   const partnerId = partner.id
   const writing = { partnerId, instructedAt, now }
   const emitted = events.emitFirstSql({

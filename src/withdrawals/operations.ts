@@ -39,6 +39,9 @@ import * as withdrawals from './withdrawals.ts'
 const tag = 'Withdrawals'
 const operation = operationsOn<WithdrawalContext>().operationWith({ tag })
 
+type Quoting = Call<unknown, unknown, Static<typeof NewWithdrawalIntent>, WithdrawalContext>
+type Completing = Call<unknown, unknown, Static<typeof CompleteWithdrawal>, WithdrawalContext>
+
 const getMemberBalance = operation({
   route: 'GET /v1/pay/members/:memberId/balance',
   scope: 'pay:read',
@@ -78,10 +81,8 @@ const createWithdrawalIntent = operation({
   },
   problems: refusals,
   batch: batched({
-    submit: (
-      { partner, now, body, context }: Call<unknown, unknown, Static<typeof NewWithdrawalIntent>, WithdrawalContext>,
-      claim,
-    ) => context.batches.createIntent({ partner, memberId: body.memberId, amount: fromWire(body.amount), now, claim }),
+    submit: ({ partner, now, body, context }: Quoting, claim) =>
+      context.batches.createIntent({ partner, memberId: body.memberId, amount: fromWire(body.amount), now, claim }),
     respond: (intent: Intent, { prefersRepresentation, now, context }) => ({
       body: prefersRepresentation
         ? intentBody({ ...intent, withdrawalId: null }, { metadata: {}, now, context })
@@ -169,17 +170,7 @@ const completeWithdrawal = operation({
   },
   problems: ['NotFound', ...refusals],
   batch: batched({
-    submit: (
-      {
-        partner,
-        now,
-        clockOffsetMs,
-        body,
-        prefersRepresentation,
-        context,
-      }: Call<unknown, unknown, Static<typeof CompleteWithdrawal>, WithdrawalContext>,
-      claim,
-    ) =>
+    submit: ({ partner, now, clockOffsetMs, body, prefersRepresentation, context }: Completing, claim) =>
       context.batches.complete({
         ...{ partner, intentId: body.withdrawalIntentId, now, clockOffsetMs, claim },
         wantsDetails: prefersRepresentation,

@@ -24,6 +24,9 @@ import * as withdrawals from './withdrawals.ts'
 
 const operation = operationsOn<WithdrawalContext>().operationWith({ tag: 'Member sessions' })
 
+type Quoting = Call<unknown, unknown, Static<typeof NewOwnWithdrawalIntent>, WithdrawalContext>
+type Completing = Call<unknown, unknown, Static<typeof CompleteWithdrawal>, WithdrawalContext>
+
 // Not `MemberNotFound`, because a session ends with its member.
 const ownRefusals: ProblemName[] = refusals.filter(name => name !== 'MemberNotFound')
 
@@ -67,16 +70,7 @@ const createOwnWithdrawalIntent = operation({
   success: { status: 201, description: 'The quote.', schema: OwnWithdrawalIntent },
   problems: ownRefusals,
   batch: batched({
-    submit: (
-      {
-        partner,
-        memberSession,
-        now,
-        body,
-        context,
-      }: Call<unknown, unknown, Static<typeof NewOwnWithdrawalIntent>, WithdrawalContext>,
-      claim,
-    ) =>
+    submit: ({ partner, memberSession, now, body, context }: Quoting, claim) =>
       context.batches.createIntent({
         ...{ partner, memberId: memberSession.memberId, now, claim },
         amount: fromWire(body.amount),
@@ -97,17 +91,7 @@ const completeOwnWithdrawal = operation({
   success: { status: 201, description: 'The withdrawal.', schema: OwnWithdrawal },
   problems: ['NotFound', ...ownRefusals],
   batch: batched({
-    async submit(
-      {
-        partner,
-        memberSession,
-        now,
-        clockOffsetMs,
-        body,
-        context,
-      }: Call<unknown, unknown, Static<typeof CompleteWithdrawal>, WithdrawalContext>,
-      claim,
-    ) {
+    async submit({ partner, memberSession, now, clockOffsetMs, body, context }: Completing, claim) {
       const intentId = body.withdrawalIntentId
       // The member of an intent never changes, so this need not be in the transaction that completes it.
       await intents.requireOwner(context.db, { partnerId: partner.id, intentId, memberId: memberSession.memberId })

@@ -405,16 +405,15 @@ type Due = WithdrawalRow &
     payoutSpeed: PayoutSpeed | null
   }
 
-async function lockDue(
-  tx: Tx,
-  {
-    status,
-    now,
-    countMax,
-    scope,
-    ofRail,
-  }: { status: UnfinishedStatus; now: Date; countMax: number; scope: Scope | undefined; ofRail: RawBuilder<unknown> },
-): Promise<Due[]> {
+type DueAt = {
+  status: UnfinishedStatus
+  now: Date
+  countMax: number
+  scope: Scope | undefined
+  ofRail: RawBuilder<unknown>
+}
+
+async function lockDue(tx: Tx, { status, now, countMax, scope, ofRail }: DueAt): Promise<Due[]> {
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.created_at, w.attempts,

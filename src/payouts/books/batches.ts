@@ -137,19 +137,14 @@ async function addToOpenBatch(
 /** The settings of a rail that the approval of its batches needs. */
 export type ApprovingRail = Pick<FileRailSettings, 'name' | 'currency' | 'automatic' | 'timeZone'>
 
+type Payment = { reference: string; netAmount: bigint }
+type Closed = { rail: ApprovingRail; debtor?: string; payments: Payment[]; now: Date }
+
 /**
  * Puts payments that need no file into a new batch that takes no other payments. They must be locked, and not in a batch yet.
  * @returns its id
  */
-export async function addClosed(
-  tx: Tx,
-  {
-    rail,
-    debtor = 'default',
-    payments,
-    now,
-  }: { rail: ApprovingRail; debtor?: string; payments: { reference: string; netAmount: bigint }[]; now: Date },
-): Promise<string> {
+export async function addClosed(tx: Tx, { rail, debtor = 'default', payments, now }: Closed): Promise<string> {
   const { name, currency, timeZone } = rail
   const batchId = newId('payoutBatch', now)
   const total = payments.reduce((sum, { netAmount }) => sum + netAmount, 0n)

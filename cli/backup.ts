@@ -98,26 +98,35 @@ backupCommand
   .option('--yes', 'do it; otherwise only say which members are meant')
   .examples('backup keys-lost', 'backup keys-lost --yes')
   .action(async ({ yes = false, ...options }: { yes?: boolean; json?: boolean }) => {
-    const [{ withKeys }, { findMembersWithoutKeys }, { openSealer }, { giveUpLostKeys }, { recordChange }] =
-      await Promise.all([
-        import('./with-database.ts'),
-        import('../src/members/key-checks.ts'),
-        import('../src/sealing/installation-keys.ts'),
-        import('../src/operators/lost-keys.ts'),
-        import('./actor.ts'),
-      ])
-    await withKeys(async ({ db, keySource, erasures }) => {
+    const [
+      { withUnopenedKeys },
+      { findMembersWithoutKeys, lackingKeysInWords },
+      { withoutLimit },
+      { openSealer },
+      { giveUpLostKeys },
+      { recordChange },
+    ] = await Promise.all([
+      import('./with-database.ts'),
+      import('../src/members/key-checks.ts'),
+      import('../src/database/wait-limits.ts'),
+      import('../src/sealing/installation-keys.ts'),
+      import('../src/operators/lost-keys.ts'),
+      import('./actor.ts'),
+    ])
+    await withUnopenedKeys(async ({ db, keySource, erasures }) => {
       await openSealer(db, keySource)
       const now = systemClock()
-      const { memberIds, ...found } = await findMembersWithoutKeys(db, { isThorough: true })
+      const found = await withoutLimit(db, tx => findMembersWithoutKeys(tx, { isThorough: true }))
       const record = (tx: Tx, partnerId: string, change: Change) => recordChange(tx, { partnerId, change, now })
       const count = yes ? await giveUpLostKeys(db, { erasures, now, record }) : found.count
       printResult(options, {
-        value: { done: yes, members: count, memberIds },
-        text: () =>
-          yes
-            ? `The keys of ${countOf(count, 'member')} are given up; midmonth audit names them. Their partners can offboard them and invite the persons again.`
-            : `${countOf(count, 'member')} ${count === 1 ? 'has' : 'have'} no keys: ${memberIds.join(', ') || 'none'}${count > memberIds.length ? ', …' : ''}.\nNothing was changed. With --yes, midmonth backup keys-lost gives up what these keys sealed. Look for a later backup of the keys before.`,
+        value: { done: yes, members: count, memberIds: found.memberIds },
+        text: () => {
+          if (count === 0) return 'All members have their keys.'
+          if (!yes)
+            return `${lackingKeysInWords(found)}.\nNothing was changed. First look for a later backup of the keys; with --yes, midmonth backup keys-lost abandons what these keys sealed.`
+          return `The keys of ${countOf(count, 'member')} are given up; midmonth audit names them. Their partners can offboard them and invite the persons again.`
+        },
       })
     })
   })

@@ -22,7 +22,7 @@ import { PrintingCommand } from './command.ts'
 import { examples } from './help.ts'
 import { countOf, print, printResult } from './print.ts'
 import { terminal, writeErrorLine } from './terminal.ts'
-import { withKeys } from './with-database.ts'
+import { withUnopenedKeys } from './with-database.ts'
 
 const limits = {
   // Enough to be certain, and read in a moment.
@@ -40,7 +40,7 @@ installationKeyCommand
   .description('List the keys that open this database.')
   .examples('installation-key list')
   .action(async ({ json }: { json?: boolean }) => {
-    await withKeys(async ({ db, keySource }) => {
+    await withUnopenedKeys(async ({ db, keySource }) => {
       // Also without the key, or while its service is down: the list says which key is needed.
       const configured = (await openProvider(keySource))?.id
       const copies = await listCopies(db)
@@ -68,7 +68,7 @@ installationKeyCommand
     `\nWithout an option, the configured key is checked.\n${examples('installation-key check', 'installation-key check --file escrow.key')}`,
   )
   .action(async (other: Other) => {
-    await withKeys(async ({ db, keySource }) => {
+    await withUnopenedKeys(async ({ db, keySource }) => {
       const source = (await otherKey(other))?.source ?? keySource
       const { provider, keys } = await openKeys(db, source)
       await openSealer(db, source)
@@ -94,7 +94,7 @@ installationKeyCommand
   .addOption(fileOption())
   .examples('installation-key copy --settings new-key.env', 'installation-key copy --file escrow.key')
   .action(async (other: Other) => {
-    await withKeys(
+    await withUnopenedKeys(
       async (database, settings) => {
         const { db, keySource, erasures } = database
         const to = await otherKey(other)
@@ -125,7 +125,7 @@ installationKeyCommand
   .argument('<key>', 'the key’s id, as midmonth installation-key list shows it')
   .examples('installation-key remove 0f3a9c52e1b84d67')
   .action(async (id: string, options: { json?: boolean }) => {
-    await withKeys(
+    await withUnopenedKeys(
       async ({ db, keySource }) => {
         const now = systemClock()
         const { hasChanged } = await removeCopy(db, {
@@ -156,7 +156,7 @@ installationKeyCommand
   .option('--others-in-escrow', 'no process uses another key of this database; copy the keys to each again afterwards')
   .examples('installation-key rotate', 'installation-key rotate --fingerprints')
   .action(async ({ fingerprints, othersInEscrow = false, ...options }: RotateOptions) => {
-    await withKeys(
+    await withUnopenedKeys(
       async ({ db, keySource: source }) => {
         const now = systemClock()
         const startedAt = performance.now()

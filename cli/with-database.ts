@@ -27,8 +27,8 @@ export async function withDatabase<T>(
   }
 }
 
-/** Runs `work` on the migrated database, which is not opened with the configured key before. */
-export async function withKeys(
+/** Runs `work` on the migrated database without opening its keys. */
+export async function withUnopenedKeys(
   work: (database: Database, settings: Settings) => Promise<void>,
   { as = 'app' }: { as?: 'app' | 'owner' } = {},
 ): Promise<void> {

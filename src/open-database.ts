@@ -18,6 +18,7 @@ import { type Migrated, type Migrating, migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
 import { requireOwnSessions } from './database/own-session.ts'
 import { isSpread, misplacedIn, readPlaces } from './database/spread.ts'
+import { withoutLimit } from './database/wait-limits.ts'
 import { completeJournal, eraseAgain } from './erasure/erasure.ts'
 import { type ErasureSettings, erasureSettingsOf } from './erasure/journal.ts'
 import type { Lanes } from './kernel/lanes.ts'
@@ -267,11 +268,13 @@ export async function warnOfRestore(
 }
 
 /**
- * All members are looked at until payouts are resumed after a restore; otherwise only the latest, so that a start takes no longer.
+ * All members are looked at until payouts are resumed after a restore; otherwise, on one PostgreSQL, only the latest.
  * @throws SettingsProblem if members were restored without their keys
  */
 export async function requireMemberKeys(db: Db): Promise<void> {
-  const missing = await findMembersWithoutKeys(db, { isThorough: (await findRestore(db)) !== undefined })
+  const missing = await withoutLimit(db, async tx =>
+    findMembersWithoutKeys(tx, { isThorough: (await findRestore(tx)) !== undefined }),
+  )
   if (missing.count > 0) throw new SettingsProblem(withoutKeysInWords(missing))
 }
 

@@ -164,10 +164,8 @@ async function measureOthers<T>({ server, service, load }: Deployment, work: () 
     const result = await work()
     const loadFigures = await steady.stop()
     const after = spent()
-    return {
-      ...{ result, loadFigures },
-      cpuMs: { service: after.service - before.service, postgres: after.postgres - before.postgres },
-    }
+    const cpuMs = { service: after.service - before.service, postgres: after.postgres - before.postgres }
+    return { result, loadFigures, cpuMs }
   } catch (error) {
     await steady.stop().catch(() => undefined)
     throw error

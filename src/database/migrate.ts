@@ -62,9 +62,11 @@ export async function migrate(
         return { applied: [], contracted: [], toContract: state.toContract }
       throw new Error(lacking)
     }
-    const contracted = await runMigrations({ db, pool, onStep, limits }, state, {
+    const isNew = state.begun.length === 0
+    const reported = isNew ? () => undefined : onStep
+    const contracted = await runMigrations({ db, pool, onStep: reported, limits }, state, {
       files,
-      contracts: contracts || state.begun.length === 0,
+      contracts: contracts || isNew,
     })
     // Loaded late: every command loads this module, and few migrate.
     const { runMigrations: migrateJobs } = await import('graphile-worker')

@@ -35,11 +35,12 @@ export async function readFindingFacts(
   { mode, retention, now }: { mode: Mode; retention: Retention; now: Date },
 ) {
   await checkMode(db, mode)
+  const facts = await readFacts(db, { retention, differencesMax: limits.differencesMax, now })
   return {
-    ...(await readFacts(db, { retention, differencesMax: limits.differencesMax, now })),
+    ...facts,
     /** The keys that open this database. */
     keyCopies: await listCopies(db),
-    membersWithoutKeys: await findMembersWithoutKeys(db, { isThorough: false }),
+    membersWithoutKeys: await findMembersWithoutKeys(db, { isThorough: facts.restore !== undefined }),
     /** The rights of the program's role beyond those it needs. */
     excess: await describeExcess(db),
     /** The migrations whose last steps wait until no older program runs. */

@@ -91,11 +91,9 @@ export const serverChecks: readonly Check<Facts>[] = [
     find: ({ membersWithoutKeys }) =>
       membersWithoutKeys.count === 0
         ? null
-        : missing({
-            sentence: withoutKeysInWords(membersWithoutKeys),
-            command: 'midmonth backup keys-lost',
-          }),
-    fine: () => 'The latest members have their keys',
+        : missing({ sentence: withoutKeysInWords(membersWithoutKeys), command: null }),
+    fine: ({ restore }) =>
+      restore === undefined ? 'The latest members have their keys' : 'All members have their keys',
   },
   {
     name: 'erasures',

@@ -22,6 +22,14 @@ export async function recordFormerNames(
       ...(workerId === null || workerId === after.workerId ? [] : fingerprints.ofWorkerId(workerId)),
     ].map(fingerprint => ({ memberId: before.id, fingerprint }))
   })
+  await addFormerNames(tx, { partnerId, former, now })
+}
+
+/** Records fingerprints of e-mails and worker ids that members no longer have. */
+export async function addFormerNames(
+  tx: Tx,
+  { partnerId, former, now }: { partnerId: string; former: { memberId: string; fingerprint: Buffer }[]; now: Date },
+): Promise<void> {
   if (former.length === 0) return
   await sql`
     insert into member_former_names (partner_id, member_id, fingerprint, changed_at)

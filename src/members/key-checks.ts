@@ -80,12 +80,16 @@ export async function listWithoutKeys(
   return rows
 }
 
-/** Says which keys are missing, and what to do. */
-export function withoutKeysInWords({ count, memberIds }: MembersWithoutKeys): string {
+/** Says how many members lack keys, and names the first. */
+export function lackingKeysInWords({ count, memberIds }: MembersWithoutKeys): string {
   const more = count > memberIds.length ? `, and ${count - memberIds.length} more` : ''
+  return `${countOf(count, 'member')} ${count === 1 ? 'has' : 'have'} no keys in member_keys that open (${memberIds.join(', ')}${more})`
+}
+
+/** Says which keys are missing, and what to do. */
+export function withoutKeysInWords(missing: MembersWithoutKeys): string {
   return (
-    `The backup of the keys is older than the data: ${countOf(count, 'member')} ${count === 1 ? 'has' : 'have'} no keys in member_keys ` +
-    `that open (${memberIds.join(', ')}${more}); restore a later backup of the keys, or if there is none, run midmonth backup keys-lost ` +
+    `The backup of the keys is older than the data: ${lackingKeysInWords(missing)}; restore a later backup of the keys, or if there is none, run midmonth backup keys-lost ` +
     '(docs/operations/backups.md)'
   )
 }

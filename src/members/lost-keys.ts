@@ -2,8 +2,10 @@ import { sql, type Tx } from '../database/database.ts'
 import * as events from '../events/events.ts'
 import { sealerOf } from '../sealing/held.ts'
 import { sealedFields } from './fields.ts'
+import { addFormerNames } from './former-names.ts'
 import { lacksKeys } from './key-checks.ts'
 import { lockOfMembers } from './locks.ts'
+import type { MemberStatus } from './schema.ts'
 import { fingerprintColumn, sealedColumns, sealNew } from './sealing.ts'
 
 const nothing = { phone: null, workerId: null, accountDetails: null, dob: null, gender: null }
@@ -18,11 +20,15 @@ export async function giveUpKeys(
   tx: Tx,
   { partnerId, memberIds, now }: { partnerId: string; memberIds: string[]; now: Date },
 ): Promise<string[]> {
-  const { rows: members } = await sql<{ id: string }>`
-    select m.id from members m
+  const { rows: members } = await sql<{ id: string; names: (Buffer | null)[] }>`
+    select m.id, array[m.email_fingerprint, m.worker_id_fingerprint] as names from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[]) and ${lacksKeys}
      ${lockOfMembers.waiting}`.execute(tx)
   const ids = members.map(({ id }) => id)
+  const former = members.flatMap(({ id: memberId, names }) =>
+    names.flatMap(fingerprint => (fingerprint === null ? [] : { memberId, fingerprint })),
+  )
+  await addFormerNames(tx, { partnerId, former, now })
   const sealed = ids.map(memberId =>
     sealNew(sealerOf(tx), { ...nothing, email: `${memberId}@keys-lost.invalid` }, { partnerId, memberId }),
   )
@@ -36,21 +42,14 @@ export async function giveUpKeys(
   )
   const { rows } = await sql<{
     id: string
-    status: 'active'
+    status: MemberStatus
     eventCount: number
     changed: (typeof sealedFields)[number][]
   }>`
     with n as materialized (select * from unnest(${ids}::text[], ${lists}) as n (id, ${sql.raw(names.join(', '))})),
          before as materialized (
-           select m.id, m.email_fingerprint, m.worker_id_fingerprint, array_remove(array[${lost}], null) as changed
+           select m.id, array_remove(array[${lost}], null) as changed
              from members m where m.partner_id = ${partnerId} and m.id = any(${ids}::text[])),
-         former as (
-           -- Rows of imports may still name them so.
-           insert into member_former_names (partner_id, member_id, fingerprint, changed_at)
-           select ${partnerId}, id, fingerprint, ${now}
-             from before cross join unnest(array[email_fingerprint, worker_id_fingerprint]) as fingerprint
-            where fingerprint is not null
-               on conflict (partner_id, member_id, fingerprint) do nothing),
          keys as (
            insert into member_keys (partner_id, member_id, profile_key, payment_key)
            select ${partnerId}, id, profile_key, null from n

@@ -1,4 +1,5 @@
 import { type Db, type Reader, sql } from '../database/database.ts'
+import { withoutLimit } from '../database/wait-limits.ts'
 import { sealerOf } from '../sealing/held.ts'
 import { hasKeys } from './key-checks.ts'
 import { fingerprintColumns, nextColumn, nextFingerprintsOf, openAll, type StoredProfile } from './sealing.ts'
@@ -20,9 +21,7 @@ export async function addNextFingerprints(db: Db): Promise<void> {
 
 /** Counts the members whose keys are missing, so that a rotation has left their fingerprints as they were. */
 export async function countLeftOut(db: Db): Promise<number> {
-  return await db.transaction().execute(async tx => {
-    // All members are read.
-    await sql`set local statement_timeout = 0`.execute(tx)
+  return await withoutLimit(db, async tx => {
     const { rows } = await sql<{ count: number }>`
       select count(*)::integer as count from members m where m.erased_at is null and not ${hasKeys}`.execute(tx)
     return rows[0]?.count ?? 0
@@ -53,9 +52,7 @@ async function repeat(db: Db, part: Part, isLeft: ReturnType<typeof sql>): Promi
 }
 
 async function partnersWith(db: Db, isLeft: ReturnType<typeof sql>): Promise<string[]> {
-  return await db.transaction().execute(async tx => {
-    // All members are read, which takes longer than a request may.
-    await sql`set local statement_timeout = 0`.execute(tx)
+  return await withoutLimit(db, async tx => {
     const { rows } = await sql<{
       partnerId: string
     }>`select distinct partner_id from members m where ${isLeft}`.execute(tx)

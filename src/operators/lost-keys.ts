@@ -1,5 +1,6 @@
 import type { Change } from '../audit-log/audit-log.ts'
 import type { Db, Tx } from '../database/database.ts'
+import { withoutLimit } from '../database/wait-limits.ts'
 import { eraseAgain } from '../erasure/erasure.ts'
 import type { ErasureSettings } from '../erasure/journal.ts'
 import { listWithoutKeys } from '../members/key-checks.ts'
@@ -26,13 +27,14 @@ export async function giveUpLostKeys(
   await eraseAgain(db, erasures)
   let count = 0
   for (let after: Owner | undefined; ; ) {
-    const lost = await listWithoutKeys(db, { after, take: membersAtOnce })
+    const beyond = after
+    const lost = await withoutLimit(db, tx => listWithoutKeys(tx, { after: beyond, take: membersAtOnce }))
     after = lost.at(-1)
     if (after === undefined) return count
     for (const [partnerId, members] of Map.groupBy(lost, each => each.partnerId))
       await db.transaction().execute(async tx => {
         const memberIds = members.map(({ memberId }) => memberId)
-        const cancelled = await withdrawals.cancelHeld(tx, { partnerId, memberIds, now })
+        const cancelled = await withdrawals.cancelHeld(tx, { partnerId, memberIds, reason: 'The account is lost', now })
         for (const memberId of await giveUpKeys(tx, { partnerId, memberIds, now })) {
           const details = { cancelledWithdrawals: cancelled.get(memberId) ?? [] }
           await record(tx, partnerId, { action: 'member.lose_keys', resourceId: memberId, details })

@@ -68,23 +68,27 @@ export async function cancel(
 }
 
 /**
- * Cancels the withdrawals of members that have not been submitted yet, since the accounts that they pay are lost.
+ * Cancels the withdrawals of members that have not been submitted yet.
  * @returns the cancelled withdrawals by member
  */
 export async function cancelHeld(
   tx: Tx,
-  { partnerId, memberIds, now }: { partnerId: string; memberIds: string[]; now: Date },
+  { partnerId, memberIds, ...cancelling }: { partnerId: string; memberIds: string[]; reason: string; now: Date },
 ): Promise<Map<string, string[]>> {
   const { rows } = await sql<{ id: string; memberId: string }>`
     select w.id, w.member_id
       from unpaid_withdrawals u join withdrawals w on w.partner_id = u.partner_id and w.id = u.withdrawal_id
      where u.partner_id = ${partnerId} and u.status = 'held' and w.member_id = any(${memberIds}::text[])
      order by w.member_id, w.id`.execute(tx)
-  for (const { id: withdrawalId } of rows) {
+  const cancelled = new Map<string, string[]>()
+  for (const { id: withdrawalId, memberId } of rows) {
     const withdrawal = await lockWithFunds(tx, { partnerId, withdrawalId })
-    await transition(tx, withdrawal, { to: 'cancelled', reason: 'The account is lost', now })
+    // The worker may have submitted it in the meantime.
+    if (!canTransition(withdrawal.status, 'cancelled')) continue
+    await transition(tx, withdrawal, { to: 'cancelled', ...cancelling })
+    cancelled.set(memberId, [...(cancelled.get(memberId) ?? []), withdrawalId])
   }
-  return new Map([...Map.groupBy(rows, each => each.memberId)].map(([id, all]) => [id, all.map(each => each.id)]))
+  return cancelled
 }
 
 /** A withdrawal as the bank needs it. */

@@ -194,7 +194,9 @@ test('keys from a backup that is older than the members are refused, with the me
   const restoreOlder = await dumpKeys(database)
   const service = await serve(database)
   const invited = await fetch(`${service.address}/v1/members`, {
-    ...{ method: 'POST', headers: headersOf(service), body: JSON.stringify(newcomer) },
+    method: 'POST',
+    headers: headersOf(service),
+    body: JSON.stringify(newcomer),
   })
   const { memberId } = (await invited.json()) as { memberId: string }
   await service.stop()
@@ -228,8 +230,11 @@ test('after a restore all members are looked at, also those who are not the late
   )
   await done(['partner', 'list'], database)
   expect((await midmonth(['backup', 'restored'], database)).code).toBe(0)
-  expect((await midmonth(['partner', 'list'], database)).stderr).toContain(
-    `${olderThanData}1 member has no keys in member_keys that open (${id})`,
+  const said = `${olderThanData}1 member has no keys in member_keys that open (${id})`
+  expect((await midmonth(['partner', 'list'], database)).stderr).toContain(said)
+  const { findings } = JSON.parse((await midmonth(['doctor', '--json'], database)).stdout)
+  expect(findings).toContainEqual(
+    expect.objectContaining({ check: 'memberKeys', level: 'missing', sentence: expect.stringContaining(said) }),
   )
 })
 
@@ -259,10 +264,10 @@ test('keys that no backup has are given up by a command that says what is lost: 
   await restoreOlder()
 
   const asked = await done(['backup', 'keys-lost'], database)
-  expect(asked).toContain(`1 member has no keys: ${memberId}.\nNothing was changed.`)
+  expect(asked).toContain(`1 member has no keys in member_keys that open (${memberId}).\nNothing was changed.`)
   expect((await midmonth(['partner', 'list'], database)).code).toBe(2)
   expect(await done(['backup', 'keys-lost', '--yes'], database)).toContain('The keys of 1 member are given up')
-  expect(await done(['backup', 'keys-lost', '--yes'], database)).toContain('The keys of 0 members are given up')
+  expect(await done(['backup', 'keys-lost', '--yes'], database)).toContain('All members have their keys')
 
   const after = await serve(database)
   const { body } = await call(after, 'GET', `/v1/members/${memberId}`)

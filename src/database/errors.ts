@@ -38,7 +38,7 @@ function isLostNode({ code, message }: pg.DatabaseError): boolean {
   return (
     code === '58030' ||
     (code === 'XX000' &&
-      /connection marked as essential|server closed the connection unexpectedly|terminating connection|remote node/.test(
+      /connection marked as essential|server closed the connection unexpectedly|terminating connection|remote node|could not commit transaction for shard/.test(
         message,
       ))
   )

@@ -118,9 +118,10 @@ backupCommand
       const now = systemClock()
       const found = await withoutLimit(db, tx => findMembersWithoutKeys(tx, { isThorough: true }))
       const record = (tx: Tx, partnerId: string, change: Change) => recordChange(tx, { partnerId, change, now })
-      const count = yes ? await giveUpLostKeys(db, { erasures, now, record }) : found.count
+      const givenUp = yes ? await giveUpLostKeys(db, { erasures, now, record }) : undefined
+      const { count, memberIds } = givenUp === undefined ? found : { count: givenUp.length, memberIds: givenUp }
       printResult(options, {
-        value: { done: yes, members: count, memberIds: found.memberIds },
+        value: { done: yes, members: count, memberIds },
         text: () => {
           if (count === 0) return 'All members have their keys.'
           if (!yes)

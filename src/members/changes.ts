@@ -3,7 +3,7 @@ import { sql, type Tx } from '../database/database.ts'
 import { isUniqueViolation } from '../database/errors.ts'
 import { keepOnNode } from '../database/one-partner.ts'
 import * as events from '../events/events.ts'
-import { Problem } from '../kernel/errors.ts'
+import { conflict, Problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
 import { mapInSlices, piecesOf } from '../kernel/pace.ts'
 import { dayIn } from '../kernel/time.ts'
@@ -55,10 +55,17 @@ export async function decideAll(
 ): Promise<(Change | Problem)[]> {
   const state = await loadState(tx, { partner, commands, now })
   return await mapInSlices(commands, command => {
-    const decided = decide(command, state.members.get(command.memberId), state)
+    const decided = withKeys(decide(command, state.members.get(command.memberId), state), state)
     if (!areIndependent && !(decided instanceof Problem)) recordChange(state, decided)
     return decided
   })
+}
+
+/** The change, or the problem that the values of a member whose keys are lost cannot be sealed. */
+function withKeys(decided: Change | Problem, { withoutKeys }: MemberState): Change | Problem {
+  if (decided instanceof Problem || !withoutKeys.has(decided.after.id) || changedFields(decided).length === 0)
+    return decided
+  return conflict(`The keys of ${decided.after.id} are lost; offboard the member, and invite the person again`)
 }
 
 type Written = { changes: Change[]; onWritten?: ((count: number) => Promise<void>) | undefined } & Writing
@@ -146,6 +153,8 @@ type MemberState = Facts & {
   emailHolders: Map<string, string>
   workerIdHolders: Map<string, string>
   moneyIn: Map<string, Currency>
+  /** Members whose keys are lost. */
+  withoutKeys: Set<string>
 }
 
 async function loadState(
@@ -178,6 +187,7 @@ async function loadState(
     emailHolders: new Map(),
     workerIdHolders: new Map(),
     moneyIn: new Map(),
+    withoutKeys: new Set(found.flatMap(({ id, paymentKey }) => (paymentKey === null ? [id] : []))),
   }
   for (const member of [...found, ...holders].map(memberReader(tx, partnerId))) addMember(state, member)
   const movers = commands.flatMap(command => {

@@ -4,7 +4,6 @@ import { sealerOf } from '../sealing/held.ts'
 import { sealedFields } from './fields.ts'
 import { addFormerNames } from './former-names.ts'
 import { lacksKeys } from './key-checks.ts'
-import { lockOfMembers } from './locks.ts'
 import type { MemberStatus } from './schema.ts'
 import { fingerprintColumn, sealedColumns, sealNew } from './sealing.ts'
 
@@ -13,7 +12,7 @@ const nothing = { phone: null, workerId: null, accountDetails: null, dob: null, 
 /**
  * Gives up what the lost keys of members sealed. The name, the tier and the books stay. The profile gets a new key, and an e-mail that
  * says what happened; without a payment key, earlier payments show no account and the member gets no new one.
- * @param memberIds of one partner
+ * @param memberIds locked members of one partner
  * @returns the members who had no keys
  */
 export async function giveUpKeys(
@@ -22,8 +21,7 @@ export async function giveUpKeys(
 ): Promise<string[]> {
   const { rows: members } = await sql<{ id: string; names: (Buffer | null)[] }>`
     select m.id, array[m.email_fingerprint, m.worker_id_fingerprint] as names from members m
-     where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[]) and ${lacksKeys}
-     ${lockOfMembers.waiting}`.execute(tx)
+     where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[]) and ${lacksKeys} order by m.id`.execute(tx)
   const ids = members.map(({ id }) => id)
   const former = members.flatMap(({ id: memberId, names }) =>
     names.flatMap(fingerprint => (fingerprint === null ? [] : { memberId, fingerprint })),

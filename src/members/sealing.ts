@@ -1,7 +1,6 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import { openAccount, type StoredAccount, sealAccount } from '../bank-accounts/sealed-account.ts'
 import { type Reader, sql } from '../database/database.ts'
-import { conflict } from '../kernel/errors.ts'
 import { mapInSlices } from '../kernel/pace.ts'
 import { snakeCase } from '../kernel/text.ts'
 import { sealerOf } from '../sealing/held.ts'
@@ -99,8 +98,7 @@ export async function sealChanged(
   return await mapInSlices(members, member => {
     const owner = { partnerId, memberId: member.id }
     const { profileKey = null, paymentKey = null } = found.get(member.id) ?? {}
-    if (profileKey === null || paymentKey === null)
-      throw conflict(`The keys of ${member.id} are lost; offboard the member, and invite the person again`)
+    if (profileKey === null || paymentKey === null) throw new Error(`${member.id} has no keys`)
     return {
       profile_key: profileKey,
       payment_key: paymentKey,

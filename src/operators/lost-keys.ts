@@ -4,17 +4,18 @@ import { withoutLimit } from '../database/wait-limits.ts'
 import { eraseAgain } from '../erasure/erasure.ts'
 import type { ErasureSettings } from '../erasure/journal.ts'
 import { listWithoutKeys } from '../members/key-checks.ts'
+import { lockMembers } from '../members/locks.ts'
 import { giveUpKeys } from '../members/lost-keys.ts'
 import type { Owner } from '../sealing/member-keys.ts'
-import * as withdrawals from '../withdrawals/withdrawals.ts'
 
 const membersAtOnce = 250
 
 /**
- * Records that the keys of the members who have none are lost: what they sealed is given up, and withdrawals that were not sent are
- * cancelled, since their accounts are not known. May be killed and repeated. Erases the members of the journal before, who are not lost.
+ * Records that the keys of the members who have none are lost, and gives up what they sealed. Withdrawals stay as they are, since a bank
+ * may have paid those that the books of before a restore still hold. May be killed and repeated. Erases the members of the journal before,
+ * who are not lost.
  * @param record writes to the audit log
- * @returns how many members there were
+ * @returns the ids of the members
  */
 export async function giveUpLostKeys(
   db: Db,
@@ -23,23 +24,24 @@ export async function giveUpLostKeys(
     now,
     record,
   }: { erasures: ErasureSettings; now: Date; record: (tx: Tx, partnerId: string, change: Change) => Promise<void> },
-): Promise<number> {
+): Promise<string[]> {
   await eraseAgain(db, erasures)
-  let count = 0
+  const all: string[] = []
   for (let after: Owner | undefined; ; ) {
     const beyond = after
     const lost = await withoutLimit(db, tx => listWithoutKeys(tx, { after: beyond, take: membersAtOnce }))
     after = lost.at(-1)
-    if (after === undefined) return count
-    for (const [partnerId, members] of Map.groupBy(lost, each => each.partnerId))
-      await db.transaction().execute(async tx => {
-        const memberIds = members.map(({ memberId }) => memberId)
-        const cancelled = await withdrawals.cancelHeld(tx, { partnerId, memberIds, reason: 'The account is lost', now })
-        for (const memberId of await giveUpKeys(tx, { partnerId, memberIds, now })) {
-          const details = { cancelledWithdrawals: cancelled.get(memberId) ?? [] }
-          await record(tx, partnerId, { action: 'member.lose_keys', resourceId: memberId, details })
-          count += 1
-        }
+    if (after === undefined) return all
+    for (const [partnerId, members] of Map.groupBy(lost, each => each.partnerId)) {
+      const memberIds = members.map(({ memberId }) => memberId)
+      const givenUp = await db.transaction().execute(async tx => {
+        await lockMembers(tx, { partnerId, memberIds })
+        const ids = await giveUpKeys(tx, { partnerId, memberIds, now })
+        for (const resourceId of ids)
+          await record(tx, partnerId, { action: 'member.lose_keys', resourceId, details: {} })
+        return ids
       })
+      all.push(...givenUp)
+    }
   }
 }

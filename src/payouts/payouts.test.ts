@@ -6,7 +6,7 @@ import { breaking } from '../../test/harness/refusal.ts'
 import { whenWaiting } from '../../test/harness/waiting.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
-import type { Reader } from '../database/database.ts'
+import { type Reader, sql } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import { addDays } from '../kernel/time.ts'
 import { verify } from '../verification/verify.ts'
@@ -282,6 +282,27 @@ describe('a withdrawal', () => {
     ])
     expect(await harness.availableOf(memberId)).toBe(20_000)
     expect(await isListed(memberId)).toBe(false)
+  })
+
+  test('whose account is lost with its key gets its reference and is asked about, but not submitted, and delays no other', async () => {
+    const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
+    const other = await harness.addWithdrawal({ net: 5_000 })
+    await sql`update member_keys set payment_key = null where member_id = ${memberId}`.execute(harness.db)
+    afterHold()
+    await run('submit-withdrawals')
+    expect([await statusOf(id), await statusOf(other.id)]).toEqual(['submitted', 'paid'])
+    untilAsked()
+    let asked: readonly string[] = []
+    const asking = bankThat({
+      ask(references, signal) {
+        asked = references
+        return bank.ask(references, signal)
+      },
+    })
+    await run('ask-about-withdrawals', asking)
+    expect(asked).toContain(await referenceOf(id))
+    expect(await atTheBank(id)).toEqual({ submissions: 0, executed: 0 })
+    expect(await statusOf(id)).toBe('submitted')
   })
 
   test('that is returned before the paid report arrives goes through both states', async () => {
@@ -712,9 +733,9 @@ const openExceptions = async (withdrawalId: string) =>
 const claim = () =>
   context.db.transaction().execute(tx => withdrawals.submitDue(tx, claimingAt(context.now(), harness.partner.id)))
 
-const submit = async (payouts: (withdrawals.Payout | undefined)[]) =>
+const submit = async (claimed: (withdrawals.Claimed | undefined)[]) =>
   await bank.submit(
-    payouts.flatMap(payout => (payout === undefined ? [] : [payout])),
+    claimed.filter(each => each !== undefined).filter(withdrawals.hasAccount),
     AbortSignal.timeout(1_000),
   )
 

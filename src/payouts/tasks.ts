@@ -93,12 +93,12 @@ async function submitSome(context: TaskContext, channel: Channel): Promise<boole
   const claiming = {
     ...claimingFor(channel, context, now),
     currencies: channel.currencies === 'rest' ? undefined : channel.currencies,
-    nameForBank: (tx: Tx, claimed: Omit<withdrawals.Payout, 'reference'>[]) =>
+    nameForBank: (tx: Tx, claimed: Omit<withdrawals.Claimed, 'reference'>[]) =>
       create(tx, { rail: channel.name, claimed, now }),
   }
   const payouts = await db.transaction().execute(tx => withdrawals.submitDue(tx, claiming))
   if (payouts.length === 0) return false
-  const hasAnswered = await submit(context, channel, payouts)
+  const hasAnswered = await submit(context, channel, payouts.filter(withdrawals.hasAccount))
   return hasAnswered && payouts.length === channel.paymentsMax
 }
 
@@ -121,15 +121,16 @@ async function askAboutSome(context: TaskContext, channel: Channel): Promise<boo
   // If the bank is down, stop until the next run: going on would only use up polls and delay a stopping worker.
   if (reports === null) return false
   const unknown = new Set(reports.filter(({ outcome }) => outcome === 'unknown').map(({ reference }) => reference))
-  const lost = payouts.filter(({ reference }) => unknown.has(reference))
+  const lost = payouts.filter(withdrawals.hasAccount).filter(({ reference }) => unknown.has(reference))
   // Resubmit unknown payments first: a report that cannot be recorded must not delay them.
-  const hasAnswered = lost.length === 0 || (await submit(context, channel, lost))
+  const hasAnswered = await submit(context, channel, lost)
   await record(context, channel, reports)
   return hasAnswered && payouts.length === channel.paymentsMax
 }
 
 // Returns whether the bank answered.
 async function submit(context: TaskContext, channel: Channel, payouts: withdrawals.Payout[]): Promise<boolean> {
+  if (payouts.length === 0) return true
   const reports = await call(context, channel, 'submit', signal => channel.submit(payouts, signal))
   if (reports === null) return false
   await record(context, channel, reports, { submitted: payouts.length, reported: reports.length })

@@ -14,7 +14,7 @@ import { backOffFrom } from '../payouts/rules.ts'
 import { createUser } from '../users/users.ts'
 import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
-import { submitDue } from '../withdrawals/withdrawals.ts'
+import { hasAccount, submitDue } from '../withdrawals/withdrawals.ts'
 
 // The file rail of a newcomer's sandbox, with something to click at each step of a payout: a batch that takes payments, a batch that lacks
 // the second approval, a batch that the bank has not answered, and bank entries that no payment explains.
@@ -87,7 +87,7 @@ async function pay(
     currencies: [currency],
     nameForBank: async (claimTx, payouts) => await createPayouts(claimTx, { rail: name, claimed: payouts, now }),
   })
-  await submit(tx, { settings: rail, payments: claimed, now })
+  await submit(tx, { settings: rail, payments: claimed.filter(hasAccount), now })
 }
 
 /** The file can be downloaded: each download is written from the books. */

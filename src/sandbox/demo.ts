@@ -20,7 +20,7 @@ import type { TierTerms } from '../tiers/terms.ts'
 import { listCurrencies, setTier } from '../tiers/tiers.ts'
 import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
-import { applyBankReport, cancel, submitDue } from '../withdrawals/withdrawals.ts'
+import { applyBankReport, cancel, hasAccount, submitDue } from '../withdrawals/withdrawals.ts'
 import { fillRail, importUnexplained } from './demo-rail.ts'
 import { setUncheckedAccount } from './unchecked-account.ts'
 
@@ -322,7 +322,7 @@ async function payOut(tx: Tx, { partnerId, now }: { partnerId: string; now: Date
     nameForBank: async (claimTx, claimed) => await createPayouts(claimTx, { rail: bank.name, claimed, now }),
   })
   const withdrawalIds = new Map(payouts.map(({ reference, withdrawalId }) => [reference, withdrawalId]))
-  const reports = await bank.submit(payouts, AbortSignal.timeout(bank.callMsMax))
+  const reports = await bank.submit(payouts.filter(hasAccount), AbortSignal.timeout(bank.callMsMax))
   for (const { reference, outcome, reason } of reports) {
     if (outcome === 'pending') continue
     assert(outcome === 'paid' || outcome === 'failed', `The demo's ${reference} is ${outcome}`)

@@ -67,30 +67,6 @@ export async function cancel(
   return true
 }
 
-/**
- * Cancels the withdrawals of members that have not been submitted yet.
- * @returns the cancelled withdrawals by member
- */
-export async function cancelHeld(
-  tx: Tx,
-  { partnerId, memberIds, ...cancelling }: { partnerId: string; memberIds: string[]; reason: string; now: Date },
-): Promise<Map<string, string[]>> {
-  const { rows } = await sql<{ id: string; memberId: string }>`
-    select w.id, w.member_id
-      from unpaid_withdrawals u join withdrawals w on w.partner_id = u.partner_id and w.id = u.withdrawal_id
-     where u.partner_id = ${partnerId} and u.status = 'held' and w.member_id = any(${memberIds}::text[])
-     order by w.member_id, w.id`.execute(tx)
-  const cancelled = new Map<string, string[]>()
-  for (const { id: withdrawalId, memberId } of rows) {
-    const withdrawal = await lockWithFunds(tx, { partnerId, withdrawalId })
-    // The worker may have submitted it in the meantime.
-    if (!canTransition(withdrawal.status, 'cancelled')) continue
-    await transition(tx, withdrawal, { to: 'cancelled', ...cancelling })
-    cancelled.set(memberId, [...(cancelled.get(memberId) ?? []), withdrawalId])
-  }
-  return cancelled
-}
-
 /** A withdrawal as the bank needs it. */
 export type Payout = {
   partnerId: string
@@ -105,6 +81,14 @@ export type Payout = {
   attempts: number
 }
 
+/** A withdrawal that was claimed for the bank; without its account if that is lost with its key. */
+export type Claimed = Omit<Payout, 'account'> & { account: BankAccount | null }
+
+/** Whether a claimed withdrawal can be submitted. The bank can be asked about the others; otherwise an operator records their outcome. */
+export function hasAccount(claimed: Claimed): claimed is Payout {
+  return claimed.account !== null
+}
+
 /**
  * Which withdrawals a worker claims for the bank.
  * @param nextPollAt when to poll the bank about a withdrawal, by the number of earlier calls. The lease of the claim ends then,
@@ -113,7 +97,7 @@ export type Payout = {
 type Claiming = { now: Date; countMax: number; nextPollAt: (attempts: number) => Date; scope?: Scope | undefined }
 
 /** Gives claimed withdrawals their references at the bank, by withdrawal id. */
-type NameForBank = (tx: Tx, claimed: Omit<Payout, 'reference'>[]) => Promise<Map<string, string>>
+type NameForBank = (tx: Tx, claimed: Omit<Claimed, 'reference'>[]) => Promise<Map<string, string>>
 
 type Submitting = Claiming & { currencies?: readonly Currency[] | undefined; nameForBank: NameForBank }
 
@@ -125,7 +109,7 @@ type Submitting = Claiming & { currencies?: readonly Currency[] | undefined; nam
 export async function submitDue(
   tx: Tx,
   { now, countMax, nextPollAt, scope, currencies, nameForBank }: Submitting,
-): Promise<Payout[]> {
+): Promise<Claimed[]> {
   const ofRail = currencies === undefined ? sql`` : sql`and w.currency = any(${[...currencies]}::text[])`
   const due = await lockDue(tx, { status: 'held', now, countMax, scope, ofRail })
   if (due.length === 0) return []
@@ -147,16 +131,14 @@ export async function submitDue(
 export async function claimUnresolved(
   tx: Tx,
   { now, countMax, nextPollAt, scope, rail }: Claiming & { rail: string },
-): Promise<Payout[]> {
+): Promise<Claimed[]> {
   const ofRail = sql`and p.rail = ${rail}`
   const due = await lockDue(tx, { status: 'submitted', now, countMax, scope, ofRail })
   await setClaimed(tx, { due, nextPollAt })
-  // Without the account, which is lost with its key, a bank is not asked: an operator records the outcome.
-  const known = due.filter(({ paymentKey }) => paymentKey !== null)
-  return known.map(each => ({ ...toPayout(tx, each), reference: each.reference ?? throwNoReference(each) }))
+  return due.map(each => ({ ...toPayout(tx, each), reference: each.reference ?? throwNoReference(each) }))
 }
 
-function referenceOf({ withdrawalId: id }: Omit<Payout, 'reference'>, references: Map<string, string>): string {
+function referenceOf({ withdrawalId: id }: Omit<Claimed, 'reference'>, references: Map<string, string>): string {
   return references.get(id) ?? throwNoReference({ id })
 }
 
@@ -453,8 +435,8 @@ async function setClaimed(
 function toPayout(
   db: Reader,
   { partnerId, id, memberId, netAmount, currency, attempts, payoutSpeed, ...stored }: Due,
-): Omit<Payout, 'reference'> {
-  const account = requireAccount(db, stored, { partnerId, memberId })
+): Omit<Claimed, 'reference'> {
+  const account = stored.paymentKey === null ? null : requireAccount(db, stored, { partnerId, memberId })
   const payout = { partnerId, withdrawalId: id, netAmount: { amount: netAmount, currency }, account }
   return { ...payout, ...(payoutSpeed === null ? {} : { speed: payoutSpeed }), attempts: attempts + 1 }
 }

@@ -545,7 +545,7 @@ async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrd
       const account = openAccount(sealerOf(db), stored, stored)
       if (account === null)
         throw conflict(
-          'The file can no longer be written: it pays members who were erased, and their accounts are no longer kept',
+          `The file can no longer be written: the account of ${reference} is no longer kept. If the file was not sent, take the payment out with midmonth payouts remove`,
         )
       yield { reference, amount: netAmount, account, remittanceText: remittanceText || undefined }
     }

@@ -258,8 +258,7 @@ test('keys that no backup has are given up by a command that says what is lost: 
   const quote = async () =>
     (await call(before, 'POST', '/v1/pay/withdrawals/intent', { memberId, amount: { ...amount, amount: 2_000 } })).body
   const { withdrawalIntentId } = await quote()
-  const completed = await call(before, 'POST', '/v1/pay/withdrawals/complete', { withdrawalIntentId })
-  expect(completed.status).toBe(201)
+  expect((await call(before, 'POST', '/v1/pay/withdrawals/complete', { withdrawalIntentId })).status).toBe(201)
   const { withdrawalIntentId: pending } = await quote()
   await before.stop()
   await restoreOlder()
@@ -295,8 +294,8 @@ test('keys that no backup has are given up by a command that says what is lost: 
   const { entries } = JSON.parse(await done(['audit', '--action', 'member.lose_keys', '--json'], database))
   expect(entries).toMatchObject([{ resourceId: memberId }])
   // A bank may have paid it after the backup.
-  const withdrawal = await call(after, 'GET', `/v1/pay/withdrawals/${completed.body.withdrawalId}`)
-  expect(['held', 'submitted']).toContain(withdrawal.body.status)
+  const { withdrawals } = (await call(after, 'GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body
+  expect(withdrawals).toEqual([expect.objectContaining({ status: expect.stringMatching(/^(held|submitted)$/) })])
   await done(['ledger', 'verify', '--all'], database)
 })
 

@@ -295,7 +295,8 @@ test('keys that no backup has are given up by a command that says what is lost: 
   expect(entries).toMatchObject([{ resourceId: memberId }])
   // A bank may have paid it after the backup.
   const { withdrawals } = (await call(after, 'GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body
-  expect(withdrawals).toEqual([expect.objectContaining({ status: expect.stringMatching(/^(held|submitted)$/) })])
+  const withdrawal = (await call(after, 'GET', `/v1/pay/withdrawals/${withdrawals[0].id}`)).body
+  expect(['held', 'submitted']).toContain(withdrawal.status)
   await done(['ledger', 'verify', '--all'], database)
 })
 

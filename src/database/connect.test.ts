@@ -2,7 +2,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { connect } from './connect.ts'
-import { type BatchDb, type Db, lanesOf, sql } from './database.ts'
+import { type BatchDb, type Db, lanesOf, sql, type Tx } from './database.ts'
 import { outageOutcome } from './errors.ts'
 
 let harness: Harness
@@ -75,17 +75,15 @@ test('with a lane per partner a transaction sets its limits on waits, since a di
     log: pino({ level: 'silent' }),
     connectionsMax: 1,
   })
-  const readLimit = () =>
-    db
-      .transaction()
-      .execute(
-        async tx => (await sql<{ limit: string }>`select current_setting('lock_timeout') as "limit"`.execute(tx)).rows,
-      )
+  const limitIn = async (tx: Tx) =>
+    (await sql<{ limit: string }>`select current_setting('lock_timeout') as "limit"`.execute(tx)).rows
+  const readLimit = () => db.transaction().execute(limitIn)
   try {
     await pool.query('set lock_timeout = 0')
     expect(await readLimit()).toEqual([{ limit: '0' }])
     useLanes('partner')
     expect(await readLimit()).toEqual([{ limit: '2s' }])
+    expect(await db.transaction().setIsolationLevel('repeatable read').execute(limitIn)).toEqual([{ limit: '2s' }])
   } finally {
     await close()
   }

@@ -20,6 +20,9 @@ export type Lease = {
   release(discard?: boolean): void
 }
 
+/** Whether a statement begins a transaction: Kysely names an isolation level only in `start transaction`. */
+export const isBegin = (text: unknown) => typeof text === 'string' && /^(begin|start transaction)\b/.test(text)
+
 /** Gives a statement to send with `begin`, if there is one. */
 export type Begin = () => string | undefined
 
@@ -43,11 +46,11 @@ export async function lease(pool: pg.Pool, begin: Begin): Promise<Lease> {
   return {
     client,
     async query(text, values) {
-      if (text === 'begin') isInTransaction = true
+      if (isBegin(text)) isInTransaction = true
       else if (text === 'commit') isInTransaction = false
       try {
         const answer = client.query(text as string, values as unknown[])
-        const next = text === 'begin' ? begin() : undefined
+        const next = isBegin(text) ? begin() : undefined
         if (next !== undefined) await Promise.all([answer, client.query(next)])
         return await answer
       } catch (error) {

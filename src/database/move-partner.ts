@@ -67,16 +67,21 @@ export async function movePartner(
   pool: pg.Pool,
   wanted: { partnerId: string; to: string },
 ): Promise<MeasuredPause> {
-  return await asOnlyMove(pool, () => moveInTurn(db, pool, wanted))
+  return await asOnlyMove(pool, async holder => {
+    // Refuses a wrong argument before anything is ended.
+    await locate(holder, db, wanted)
+    await endKilledMove(holder)
+    return await moveInTurn(db, pool, wanted)
+  })
 }
 
 /**
- * Runs a move unless another one is running. First ends what a killed one has left in the server.
+ * Runs a move unless another one is running.
  *
  * The lock is held by an idle connection, which the server closes as soon as its process has ended. A session that is copying rows may
  * notice only later.
  */
-async function asOnlyMove<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T> {
+async function asOnlyMove<T>(pool: pg.Pool, work: (holder: pg.PoolClient) => Promise<T>): Promise<T> {
   const holder = await pool.connect()
   try {
     const { rows } = await holder.query<{ isOnly: boolean }>(
@@ -84,15 +89,22 @@ async function asOnlyMove<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T> 
     )
     if (rows[0]?.isOnly !== true)
       throw new Error('Another move is running: wait until it has ended, and run this again')
-    await holder.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity
-        where datname = current_database() and usename = current_user and state = 'active'
-          and query ~ '^select citus_(move_shard_placement|split_shard_by_split_points)\\M'`,
-    )
-    return await work()
+    return await work(holder)
   } finally {
     holder.release(true)
   }
+}
+
+// Distinguishes our moves from those that an operator makes in psql.
+const mark = '/* midmonth partner move */'
+
+/** Ends the session that a killed move has left in the server. */
+async function endKilledMove(client: pg.ClientBase): Promise<void> {
+  await client.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and usename = current_user and state = 'active' and starts_with(query, $1)`,
+    [mark],
+  )
 }
 
 async function moveInTurn(db: Db, pool: pg.Pool, wanted: { partnerId: string; to: string }): Promise<MeasuredPause> {
@@ -271,14 +283,14 @@ async function moveOut(client: pg.ClientBase, shard: Shard, { target, by }: { ta
 
 // Naming a transfer mode needs a right to the schema citus. The default is logical replication, as every table has a primary key.
 async function moveShard(client: pg.ClientBase, { id, nodeId }: Shard, to: number): Promise<void> {
-  await client.query('select citus_move_shard_placement($1, $2, $3)', [id, nodeId, to])
+  await client.query(`${mark} select citus_move_shard_placement($1, $2, $3)`, [id, nodeId, to])
 }
 
 async function split(client: pg.ClientBase, { id, hash, min, max }: Shard, by: Node): Promise<void> {
   const points = [...(hash > min ? [hash - 1] : []), ...(hash < max ? [hash] : [])]
   const nodes = Array(points.length + 1).fill(by.id)
   try {
-    await client.query('select citus_split_shard_by_split_points($1, $2::integer[]::text[], $3::integer[])', [
+    await client.query(`${mark} select citus_split_shard_by_split_points($1, $2::integer[]::text[], $3::integer[])`, [
       id,
       points,
       nodes,

@@ -50,10 +50,12 @@ export function onPartnersNode(rows: { partnerId: string }[]): Record<'partner' 
 export async function keepOnNode(tx: Reader, rows: { partnerId: string }[]): Promise<void> {
   const partnerId = onlyPartner(tx, rows)
   if (partnerId === undefined) return
-  await cachedSql`${answeredWithNext} delete from ${anyTable} where partner_id = ${partnerId} and key = ''`.execute(tx)
+  // No key is empty, so this deletes nothing and only takes the lock of the shard. Repeated in a transaction: a rollback to a savepoint
+  // releases the lock.
+  await cachedSql`${answeredWithNext} delete from idempotency_keys where partner_id = ${partnerId} and key = ''`.execute(
+    tx,
+  )
 }
-
-const anyTable = sql.table('idempotency_keys')
 
 /** Like `onPartnersNode`, for ordinary SQL about one partner. */
 export function onNodeOf(db: Reader, partnerId: string): Record<'partner' | 'home', RawBuilder<unknown>> {

@@ -2,7 +2,7 @@ import type { PostgresPool } from 'kysely'
 import type pg from 'pg'
 import { sql } from './database.ts'
 import { isOutdatedPlan } from './errors.ts'
-import { type Begin, forKysely, type Lease, lease, statementNames } from './lease.ts'
+import { type Begin, forKysely, isBegin, type Lease, lease, statementNames } from './lease.ts'
 import { parameterOf } from './parameters.ts'
 
 const mark = '/* answered with the next statement */'
@@ -37,7 +37,7 @@ export function preparing(pool: pg.Pool, begin: Begin): PostgresPool {
           if (isOutdatedPlan(error)) isOutdated = true
         })
         unawaited = undefined
-        if (text !== 'begin' && !text.startsWith(mark)) return await answer
+        if (!isBegin(text) && !text.startsWith(mark)) return await answer
         unawaited = answer
         unawaited.catch(() => undefined)
         return { command: '', rows: [] }

@@ -70,7 +70,7 @@ test('the next run removes what a killed move has left, and moves the partner', 
   )
   await superuser.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and query like 'select citus_split_shard%' and pid <> pg_backend_pid()`,
+      where datname = current_database() and query like '/* midmonth partner move */ select citus_split_shard%' and pid <> pg_backend_pid()`,
   )
   expect((await killed).code).toBe(1)
   expect(await nodeOf(id)).not.toBe(target)
@@ -87,7 +87,7 @@ test('a move ends a session that goes on after its command was killed', { timeou
   left.on('error', () => undefined)
   await left.query(`select pg_advisory_lock(hashtext('midmonth migrate'))`)
   const copying = left.query(
-    'select citus_move_shard_placement from (select pg_sleep(600)) t (citus_move_shard_placement)',
+    '/* midmonth partner move */ select citus_move_shard_placement from (select pg_sleep(600)) t (citus_move_shard_placement)',
   )
   const ended = expect(copying).rejects.toMatchObject({ code: '57P01' })
   expect((await move(id, await otherNode(id), '--yes')).code).toBe(0)

@@ -3,7 +3,7 @@
 -- compatible-with: 0001
 
 -- step: expand
-create schema detached;
+create schema if not exists detached;
 
 create table detached_months (
   month date primary key,

@@ -225,7 +225,7 @@ async function describeLackingRights(client: pg.ClientBase): Promise<string | un
   }>(
     `select current_user as role, current_database() as database,
             has_schema_privilege('public', 'create') as "mayCreateTables",
-            to_regnamespace('graphile_worker') is not null
+            (to_regnamespace('graphile_worker') is not null and to_regnamespace('detached') is not null)
               or has_database_privilege(current_database(), 'create') as "mayCreateSchemas",
             array(select distinct relowner::regrole::text
                     from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Reader, sql } from './database.ts'
+import { type Reader, sql, type Tx } from './database.ts'
 import { listMigrations, migrationsFolder, numberOf } from './migration-file.ts'
 
 /** The difference between a database's schema and this program. */
@@ -95,6 +95,11 @@ export async function listOlderPrograms(
      group by 1
      order by 1`.execute(db)
   return rows
+}
+
+/** Refuses, from the commit on, the start of programs that do not know a migration, although its schema alone would suit them. */
+export async function refuseOlderPrograms(tx: Tx, name: string): Promise<void> {
+  await sql`update migrations set compatible_with = null where name = ${name}`.execute(tx)
 }
 
 /** How many connections of programs there are, with those of this one. */

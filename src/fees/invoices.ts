@@ -121,20 +121,20 @@ async function listUnbilled(
 
 /**
  * The partners whose fees from before an instant are not invoiced, in an order. Fees of the day that the instant is in count too.
- * @returns `exceeding`: whether more was given back than charged in a currency, which only a later invoice sets off
+ * @returns `isCredit`: whether more was given back than charged in a currency, which only a later invoice sets off
  */
-export async function listUninvoiced(db: Reader, before: Date): Promise<{ partnerId: string; exceeding: boolean }[]> {
+export async function listUninvoiced(db: Reader, before: Date): Promise<{ partnerId: string; isCredit: boolean }[]> {
   const { rows } = await sql<{ partnerId: string; timeZone: string; currency: Currency }>`
     select distinct t.partner_id, p.time_zone, t.currency
       from tiers t
       join tier_versions v on v.partner_id = t.partner_id and v.tier = t.name and v.fee_payer = 'employer'
       join partners p on p.id = t.partner_id
      order by 1, 3`.execute(db)
-  const uninvoiced: { partnerId: string; exceeding: boolean }[] = []
+  const uninvoiced: { partnerId: string; isCredit: boolean }[] = []
   for (const billed of rows) {
     const lines = await listUnbilled(db, { ...billed, lastDay: addDays(firstWholeDay(billed.timeZone, before), -1) })
     const sum = sumOf(lines)
-    if (sum !== 0n) uninvoiced.push({ partnerId: billed.partnerId, exceeding: sum < 0n })
+    if (sum !== 0n) uninvoiced.push({ partnerId: billed.partnerId, isCredit: sum < 0n })
   }
   return uninvoiced
 }

@@ -8,6 +8,7 @@ import { claimingAt } from '../../test/payouts/claims.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { type Db, sql, type Tx } from '../database/database.ts'
+import { describeNewerSchema, readSchemaState } from '../database/migrations.ts'
 import * as invoices from '../fees/invoices.ts'
 import { firstId } from '../kernel/ids.ts'
 import { describeDetached, listDetached } from '../ledger/detached.ts'
@@ -106,6 +107,18 @@ async function whileChanged(
     })
 }
 
+/** The schema as v0.1.0 sees it. */
+const stateOfRelease = async () => {
+  const state = await readSchemaState(harness.db)
+  return {
+    ...state,
+    newest: '0001_schema',
+    unknown: await harness.pool
+      .query(`select name, compatible_with as "compatibleWith" from migrations where name like '0002%'`)
+      .then(({ rows }) => rows),
+  }
+}
+
 const plan = (year: number) => planDetaching(harness.ownerDb, { year, now: harness.clock.now() })
 const record = async () => undefined
 
@@ -195,6 +208,15 @@ test('a year is refused in a sandbox, and while a transfer of its time is in the
   })
 })
 
+test('a year is refused while a program runs that does not know detached years', async () => {
+  const older = await harness.pool.connect()
+  await older.query(`set application_name = 'midmonth 0001'`)
+  await expect(plan(2024)).rejects.toThrow(
+    'Programs are running that do not know detached years (1 connections): replace or stop them, then run this command again',
+  )
+  older.release(true)
+})
+
 test('fees that were given back beyond those charged keep a year attached, and are said to need a later invoice', async () => {
   const moreGivenBack = sql`
     insert into invoice_lines (partner_id, invoice_id, day, tier, withdrawals, fees, given_back, fees_given_back)
@@ -203,7 +225,7 @@ test('fees that were given back beyond those charged keep a year attached, and a
     moreGivenBack,
     async tx => {
       await expect(planDetaching(tx, { year: 2024, now: harness.clock.now() })).rejects.toThrow(
-        `Fees given back to employers beyond those charged, which the next invoice with enough fees sets off, from before the end of 2024: Acme Couriers (${partnerId()}) (1)`,
+        `More fees refunded than charged before the end of 2024; a later invoice must offset them: Acme Couriers (${partnerId()}) (1)`,
       )
     },
     'public.invoice_lines',
@@ -218,7 +240,12 @@ test('a transfer that is not sealed keeps its month attached', async () => {
 test('detaching that is killed in the middle goes on with the next month, and the books agree after each', async () => {
   const before = await totals(harness.db)
   expect(await brokenIn(harness.db)).toEqual(agreed)
+  const released = describeNewerSchema(await stateOfRelease())
   await detach('2024-11-01')
+  expect([released, describeNewerSchema(await stateOfRelease())]).toEqual([
+    undefined,
+    expect.stringContaining('migrated by a newer version of Midmonth (0002_detached_years)'),
+  ])
   expect(await brokenIn(harness.db)).toEqual(agreed)
   await expect(
     detachMonth(harness.ownerDb, {

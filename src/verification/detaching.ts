@@ -1,6 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
+import { numberOf } from '../database/migration-file.ts'
+import { listOlderPrograms, refuseOlderPrograms } from '../database/migrations.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { readColumns } from '../database/read-columns.ts'
 import { isSpread } from '../database/spread.ts'
@@ -23,6 +25,9 @@ const limits = {
   namedMax: 20,
 }
 
+// Programs that do not know it would read balances and statements without the sums of what is detached.
+const migration = '0002_detached_years'
+
 const columns = sql.join(
   readColumns
     .filter(([table]) => table === 'ledgerTransfers')
@@ -37,6 +42,7 @@ const accounts = sql.join(sealedAccounts.map(account => sql.ref(account)))
 export async function planDetaching(db: Reader, { year, now }: { year: number; now: Date }): Promise<Day[]> {
   const end = new Date(Date.UTC(year + 1, 0))
   await requireOneDatabase(db)
+  await requireNoOlderProgram(db)
   if (now < end) throw new Error(`${year} is not over: only whole past years are detached`)
   const detached = (await listDetached(db)).map(({ month }) => month)
   const attached = (await listMonths(db)).filter(month => !detached.includes(month))
@@ -60,6 +66,14 @@ export async function planDetaching(db: Reader, { year, now }: { year: number; n
 
 async function requireOneDatabase(db: Reader): Promise<void> {
   if (await isSpread(db)) throw new Error('Transfers that are spread over nodes are neither detached nor attached')
+}
+
+async function requireNoOlderProgram(db: Reader): Promise<void> {
+  const [oldest] = await listOlderPrograms(db, numberOf(migration))
+  if (oldest !== undefined)
+    throw new Error(
+      `Programs are running that do not know detached years (${oldest.connections} connections): replace or stop them, then run this command again`,
+    )
 }
 
 /** The months with an own partition of transfers. */
@@ -92,6 +106,8 @@ const modeObstacles: Readonly<Record<Mode | 'none', string[]>> = {
   none: ['The database was never started, so it is not known to be live; start it once with MIDMONTH_MODE=live'],
 }
 
+const refunded = 'More fees refunded than charged'
+
 /** Names the obstacles to detaching the time until the end of a year: open matters, whose later transfers could belong to that time. */
 async function findObstacles(db: Reader, { year, end }: { year: number; end: Date }): Promise<string[]> {
   type Open = { partner: string | null; obstacle: string; count: number }
@@ -119,11 +135,11 @@ async function findObstacles(db: Reader, { year, end }: { year: number; end: Dat
               from partners p
              cross join lateral (select from ledger_transfers_default t where t.partner_id = p.id and t.id < ${firstId('transfer', end)} limit 1) t
              union all
-            select partner_id, case when exceeding
-                                    then 'Fees given back to employers beyond those charged, which the next invoice with enough fees sets off,'
+            select partner_id, case when is_credit
+                                    then ${refunded}
                                     else 'Fees of employers that are not invoiced' end
-              from unnest(${uninvoiced.map(({ partnerId }) => partnerId)}::text[], ${uninvoiced.map(({ exceeding }) => exceeding)}::boolean[])
-                     as uninvoiced (partner_id, exceeding)
+              from unnest(${uninvoiced.map(({ partnerId }) => partnerId)}::text[], ${uninvoiced.map(({ isCredit }) => isCredit)}::boolean[])
+                     as uninvoiced (partner_id, is_credit)
            ) o left join partners p on p.id = o.partner_id
      group by p.id, p.name, obstacle order by obstacle, p.id`.execute(db)
   const { rows: installation } = await sql<{ mode: Mode }>`select mode from installation`.execute(db)
@@ -134,7 +150,7 @@ async function findObstacles(db: Reader, { year, end }: { year: number; end: Dat
       .slice(0, limits.namedMax)
       .map(
         ({ partner, obstacle, count }) =>
-          `${obstacle} from before the end of ${year}: ${partner ?? 'no partner'} (${count})`,
+          `${obstacle} ${obstacle === refunded ? `before the end of ${year}; a later invoice must offset them` : `from before the end of ${year}`}: ${partner ?? 'no partner'} (${count})`,
       ),
     ...(unnamed > 0 ? [`and ${unnamed} more`] : []),
   ]
@@ -158,6 +174,7 @@ export async function detachMonth(
     await sql`lock table ${table} in share mode`.execute(tx)
     if ((await listDetached(tx)).some(each => each.month === month)) return
     await requireSealed(tx, { table, month })
+    await refuseOlderPrograms(tx, migration)
     await addToSums(tx, { table, year: yearOf(month) })
     await sql`
       insert into detached_months (month, transfers, detached_at) select ${month}, count(*), ${now} from ${table}`.execute(

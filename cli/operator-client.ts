@@ -9,7 +9,8 @@ import type { Operation } from '../src/http/operation.ts'
 import type { Caller } from '../src/in-process.ts'
 import type { InstallationContext } from '../src/operators/operation-context.ts'
 import { loginOf, operator, personOf } from './actor.ts'
-import { ApiCommand } from './command.ts'
+import { PrintingCommand } from './command.ts'
+import { printResult } from './print.ts'
 import { terminal } from './terminal.ts'
 
 /** The options that say where a command of operators works, and who decides. */
@@ -19,7 +20,7 @@ export type OperatorOptions = { url?: string; key?: string; as?: string }
  * A command that calls the operators' operations and prints the result.
  * @param load the modules of the operations; the commands below it use the same
  */
-export class OperatorCommand extends ApiCommand<OperatorOperations> {
+export class OperatorCommand extends PrintingCommand {
   readonly #load: () => Promise<object>
 
   constructor(name: string | undefined, load: () => Promise<object>) {
@@ -31,11 +32,18 @@ export class OperatorCommand extends ApiCommand<OperatorOperations> {
     return new OperatorCommand(name, this.#load)
   }
 
-  protected override async withApi<T>(
-    options: OperatorOptions,
-    work: (api: OperatorOperations) => PromiseLike<T>,
-  ): Promise<T> {
-    return await withOperators(options, this.#load, work)
+  /** Calls operations with the arguments and options of the command, and prints the result. */
+  // biome-ignore lint/suspicious/noExplicitAny: the parsers of arguments and options return what their functions declare.
+  prints<Result, Given extends any[]>(
+    call: (api: OperatorOperations, ...given: Given) => PromiseLike<Result>,
+    words: (result: Result, ...given: Given) => string,
+  ): this {
+    return this.action(async (...all) => {
+      const given = all.slice(0, -1) as Given
+      const options = given.at(-1)
+      const result = await withOperators(options, this.#load, api => call(api, ...given))
+      printResult(options, { value: result, text: () => words(result, ...given) })
+    })
   }
 }
 

@@ -10,14 +10,13 @@ const safeAddress = '^(https://[^\\s/?#@]+/?|http://(127\\.0\\.0\\.1|localhost|\
 // The same with a path and a query.
 const noticeAddress = '^(https://[^\\s#@]+|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])(:[0-9]+)?(/[^\\s#]*)?)?$'
 
-type TextRules = { default?: string; pattern?: string; examples?: string[] }
+type TextRules = { default?: string; pattern?: string; examples?: string[]; writeOnly?: true }
 
 /** A text, which is empty unless it is set. */
 const text = (description: string, rules: TextRules = {}) => Type.String({ default: '', ...rules, description })
 
 /** A secret, or an address that can have one. */
-const secret = (description: string, rules: TextRules = {}) =>
-  Type.String({ default: '', writeOnly: true, ...rules, description })
+const secret = (description: string, rules: TextRules = {}) => text(description, { writeOnly: true, ...rules })
 
 const choice = <Word extends string>(words: Word[], about: { default: NoInfer<Word>; description: string }) =>
   Type.Unsafe<Word>({ type: 'string', enum: words, ...about })

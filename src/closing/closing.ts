@@ -35,7 +35,7 @@ export async function endIfOver(
   tx: Tx,
   { partnerId, now }: OfPartner,
 ): Promise<{ closed: payCycles.PayCycle; opened: payCycles.PayCycle } | undefined> {
-  await setLockTimeout(tx, limits.lockMsMax)
+  await setWaitLimits(tx, limitsFor(limits.lockMsMax))
   const cycle = await payCycles.lockOpen(tx, partnerId)
   const { timeZone, schedule } = await payCycles.readTerms(tx, partnerId)
   if (cycle === undefined || !payCycles.isOver(cycle, { timeZone, now })) return undefined
@@ -66,7 +66,7 @@ export async function releaseSome(
   tx: Tx,
   { partnerId, progress, now, countMax = progress.waits ? 1 : membersMax, isPatient = false }: ReleaseStep,
 ): Promise<Progress | 'closed' | undefined> {
-  await setLockTimeout(tx, isPatient ? limits.lockMsMax : limits.memberMsMax)
+  await setWaitLimits(tx, limitsFor(isPatient ? limits.lockMsMax : limits.memberMsMax))
   const cycle = await payCycles.lockReleasing(tx, partnerId)
   if (cycle === undefined) return undefined
   const of = { partnerId, payCycleId: cycle.id }
@@ -94,9 +94,7 @@ export async function closeIfOver(tx: Tx, of: OfPartner): ReturnType<typeof endI
 }
 
 /** The statement timeout covers the wait and the work. Overlapping holders of a cycle's share lock can outlast the usual ones. */
-async function setLockTimeout(tx: Tx, lockMsMax: number): Promise<void> {
-  await setWaitLimits(tx, { lockMsMax, statementMsMax: lockMsMax + limits.workMsMax })
-}
+const limitsFor = (lockMsMax: number) => ({ lockMsMax, statementMsMax: lockMsMax + limits.workMsMax })
 
 type OfCycle = payCycles.OfCycle
 

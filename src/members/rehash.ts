@@ -46,9 +46,14 @@ type Part = (db: Db, after: Place) => Promise<Place | undefined>
 
 /** @param part changes some members of a partner after a place, and returns the place of the last one; undefined at the end */
 async function repeat(db: Db, part: Part, isLeft: ReturnType<typeof sql>): Promise<void> {
-  for (let left = await partnersWith(db, isLeft); left.length > 0; left = await partnersWith(db, isLeft))
-    for (const partnerId of left)
-      for (let after: Place | undefined = { partnerId, id: '' }; after !== undefined; ) after = await part(db, after)
+  for (;;) {
+    const left = await partnersWith(db, isLeft)
+    if (left.length === 0) return
+    for (const partnerId of left) {
+      let after: Place | undefined = { partnerId, id: '' }
+      while (after !== undefined) after = await part(db, after)
+    }
+  }
 }
 
 async function partnersWith(db: Db, isLeft: ReturnType<typeof sql>): Promise<string[]> {

@@ -23,9 +23,7 @@ export const listApiKeys = operation({
   ...access,
   summary: 'List the API keys of a partner',
   description: 'Newest first, including expired and revoked ones.',
-  query: strictObject({
-    ...nextQuery('apiKey', 'key'),
-  }),
+  query: strictObject(nextQuery('apiKey', 'key')),
   success: { description: 'One page of keys.', schema: ApiKeys },
   async read(reader, call) {
     const { partnerId } = call.params

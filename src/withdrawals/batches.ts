@@ -31,7 +31,8 @@ export function withdrawalBatches({
   const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)
   const creations = new Batches<intents.NewIntent, Intent | Replay>(
     async (commands, context) => {
-      const create = (db: Reader) => intents.createAll(db, commands, banks)
+      const create = (reader: Reader) => intents.createAll(reader, commands, banks)
+      // On Citus the lock that keeps a partner on its node must last until the end; one PostgreSQL writes in a single statement.
       return lanes === 'shared' ? await create(dbFor(context)) : await dbFor(context).transaction().execute(create)
     },
     { name: 'intents', lanes, tracing, onSent: count => metrics?.process.sentBatch('intents', count) },

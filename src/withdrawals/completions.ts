@@ -204,7 +204,10 @@ async function write(
 ): Promise<void> {
   if (created.length === 0) {
     if (records.length > 0)
-      await cachedSql`with nothing as (select)${idempotency.recordSql(tx, records)} select`.execute(tx)
+      // The step of the records follows others, so it begins with a comma.
+      await cachedSql`${answeredWithNext} with nothing as (select)${idempotency.recordSql(tx, records)} select`.execute(
+        tx,
+      )
     return
   }
   const of = <T>(value: (withdrawal: NewWithdrawal) => T) => created.map(value)

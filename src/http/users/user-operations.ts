@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { cutPage, pageOf, pageQuery } from '../../contract/list.ts'
+import { pageOf, pageQuery, readPage } from '../../contract/list.ts'
 import type { Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import { strict, strictObject } from '../../kernel/schemas.ts'
@@ -19,8 +19,8 @@ const getUsers = consoleOperation({
   async read(reader, call) {
     const partnerId = await managedPartner(call)
     const { skip, take } = pageOf(call.query)
-    const found = await listUsers(reader, { partnerId, skip, take: take + 1 })
-    const { rows: users, hasMore } = cutPage(found, { take })
+    const read = (count: number) => listUsers(reader, { partnerId, skip, take: count })
+    const { rows: users, hasMore } = await readPage(call.query, read)
     return { body: { users, hasMore, skip, take } }
   },
 })

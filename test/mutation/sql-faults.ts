@@ -43,8 +43,8 @@ export const faults: readonly SqlFault[] = [
   {
     ...ledger,
     what: 'what is pending counts as float',
-    from: 'min(id), ${floatChange}, ${pendingChange}',
-    to: 'min(id), ${pendingChange}, ${floatChange}',
+    from: 'select ${partner}, currency, first_id, float_change, pending_change',
+    to: 'select ${partner}, currency, first_id, pending_change, float_change',
     tests: ofLedger,
   },
   {

@@ -23,7 +23,8 @@ const skipped: readonly Skipped[] = [
   },
   {
     file: 'src/float/float.test.ts',
-    reason: 'Citus supports no nowait for the row of a partner, which is on every node; a batch there is of one partner',
+    reason:
+      'Citus supports no nowait for the row of a partner, which is on every node; a batch there is of one partner',
     tests: ['a completion that crosses the floor never waits for the partner’s row in a shared batch'],
   },
   {

@@ -6,6 +6,7 @@ import { superuser } from '@midmonth/embedded-postgres'
 import pg from 'pg'
 import { names } from '../../src/database/embedded.ts'
 import type { Partner, RequestRecord } from '../crash/clients.ts'
+import { endCycle } from '../crash/partners.ts'
 import { keepRunning, runCommand } from '../crash/program.ts'
 import { randomOf } from '../crash/random.ts'
 import { startReceiver } from '../crash/receiver.ts'
@@ -72,6 +73,7 @@ async function loseNodes({
       const homes = nodes.flatMap((node, index) => partners.slice(index, index + 1).map(partner => ({ node, partner })))
       for (const home of homes) await move(home, { coordinator, say })
       for (let round = 1; round <= rounds; round++) for (const { node } of homes) await lose(node, { homes, log, say })
+      for (const partner of partners) await endCycle(coordinator.url, partner)
     } finally {
       await end()
     }

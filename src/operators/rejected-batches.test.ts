@@ -390,7 +390,7 @@ test('the file of a batch is refused with a sentence once an account in it is no
   await setKey(paymentKey)
   expect([refused.status, refused.body.issues[0].message]).toEqual([
     409,
-    expect.stringContaining('members who were erased'),
+    expect.stringMatching(/the account of MM\S+ is no longer kept/),
   ])
   await download(id)
 })

@@ -58,7 +58,6 @@ export const exceptions: Record<string, string[]> = {
     'src/member-imports/erase.ts findRowsOf',
     'src/members/erase.ts listRestored',
     'src/members/key-checks.ts findMembersWithoutKeys',
-    'src/members/key-checks.ts listWithoutKeys',
   ],
   'Verification reads the books of all partners, or of those given.': ['src/verification/'],
   'A batch, a file and the requests of a minute have payments of several partners.': [

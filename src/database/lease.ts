@@ -46,11 +46,12 @@ export async function lease(pool: pg.Pool, begin: Begin): Promise<Lease> {
   return {
     client,
     async query(text, values) {
-      if (isBegin(text)) isInTransaction = true
+      const begins = isBegin(text)
+      if (begins) isInTransaction = true
       else if (text === 'commit') isInTransaction = false
       try {
         const answer = client.query(text as string, values as unknown[])
-        const next = isBegin(text) ? begin() : undefined
+        const next = begins ? begin() : undefined
         if (next !== undefined) await Promise.all([answer, client.query(next)])
         return await answer
       } catch (error) {
